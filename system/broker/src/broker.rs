@@ -11,8 +11,10 @@ use crate::metrics::Metrics;
 use crate::offload::{Offload, RunOnThread};
 use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
+use crate::retention::Retention;
 use crate::store::{KeyRecord, Store, StoreError, WriteContext};
-use crate::throttle::Throttle;
+use crate::throttle::{KEYS_MAX, Throttle};
+use crate::trusted_proxies::TrustedProxies;
 use crate::webhooks::{DecryptionError, WebhookSettings};
 
 /// Default limit on the body of a request.
@@ -51,6 +53,8 @@ pub struct BrokerState {
     /// Time without a heartbeat after which an agent counts as offline; `None` means never.
     pub(crate) offline_after: Option<Duration>,
     pub(crate) webhooks: Option<WebhookSettings>,
+    pub(crate) retention: Retention,
+    pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_ids: RequestIds,
     pub(crate) throttle: Throttle,
@@ -72,6 +76,10 @@ impl Broker {
         let memory = Arc::new(Memory::default());
         store.set_observer(memory.create_observer());
         let secret = store.get_or_create_secret(WriteContext::system(clock.now(), entropy.clone())).await?;
+        let throttle = Throttle::default();
+        for short in store.list_key_shorts(i64::try_from(KEYS_MAX).unwrap_or(i64::MAX)).await? {
+            throttle.record_success(&short);
+        }
         Ok(Self(Arc::new(BrokerState {
             request_ids: RequestIds::new(&entropy),
             store: Arc::new(store),
@@ -82,8 +90,10 @@ impl Broker {
             bounds: Bounds::default(),
             offline_after: Some(OFFLINE_AFTER),
             webhooks: None,
+            retention: Retention::default(),
+            trusted_proxies: TrustedProxies::default(),
             metrics: Arc::default(),
-            throttle: Throttle::default(),
+            throttle,
             readiness: Readiness::default(),
             offload: Offload::new(None),
         })))
@@ -92,6 +102,16 @@ impl Broker {
     /// Sets the settings of webhooks, without which none are delivered.
     pub fn with_webhooks(self, settings: WebhookSettings) -> Self {
         self.configure(|state| state.webhooks = Some(settings))
+    }
+
+    /// Sets the times for which records are kept.
+    pub fn with_retention(self, retention: Retention) -> Self {
+        self.configure(|state| state.retention = retention)
+    }
+
+    /// Sets the proxies whose `X-Forwarded-For` names the client.
+    pub fn with_trusted_proxies(self, proxies: TrustedProxies) -> Self {
+        self.configure(|state| state.trusted_proxies = proxies)
     }
 
     /// Sets the limits of requests.
@@ -139,6 +159,13 @@ impl Broker {
             Some(settings) => settings.decrypt_all(id, &sample.encrypted).map(drop),
             None => Err(DecryptionError(id)),
         })
+    }
+
+    /// Creates a key, and records that it is not a guess.
+    pub(crate) fn generate_pak(&self) -> Pak {
+        let pak = Pak::generate(&self.entropy);
+        self.throttle.record_success(pak.short());
+        pak
     }
 
     /// Returns the context of writes that the broker makes by itself.

@@ -14,11 +14,13 @@ mod metrics;
 mod offload;
 mod readiness;
 mod request_id;
+mod retention;
 mod serve;
 mod store;
 mod throttle;
 mod tls;
 mod trust;
+mod trusted_proxies;
 mod webhooks;
 
 pub use api::http::connection_info::PeerAddress;
@@ -27,15 +29,18 @@ pub use broker::{BODY_BYTES_MAX, Bounds, Broker};
 pub use metrics::Metrics;
 pub use offload::RunOnThread;
 pub use request_id::with_request_id;
+pub use retention::Retention;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
     ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord,
     ListScope, NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordKind, RestoreEvidence,
-    SqliteError, SqliteStore, SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFuture, StorePosition,
-    StoredKey, StoredRevision, Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext,
+    RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker, StackReports, Store, StoreChange, StoreError,
+    StoreFuture, StorePosition, StoredKey, StoredRevision, Submitter, TargetRevision, TargetState, WebhookRecord,
+    WriteContext,
 };
 pub use tls::{Tls, TlsError};
+pub use trusted_proxies::{InvalidNetwork, TrustedProxies};
 pub use webhooks::{
     Connector, DecryptionError, Dial, EncryptionKey, EncryptionKeyError, GuardedConnector, Resolve, Sender,
     SystemResolver, TargetPolicy, TcpDialer, Trust, WebhookSettings, system_connector,

@@ -15,14 +15,15 @@ use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use sindri_broker::{
     Bounds, Broker, DecryptionError, EncryptionKey, EncryptionKeyError, Limits, PostgresError, PostgresStore,
-    RestoreEvidence, RunOnThread, Sender, ServeOptions, SqliteError, SqliteStore, StoreError, Submitter, TargetPolicy,
-    WebhookSettings, serve_with, system_connector, with_request_id,
+    RestoreEvidence, Retention, RunOnThread, Sender, ServeOptions, SqliteError, SqliteStore, StoreError, Submitter,
+    TargetPolicy, TrustedProxies, WebhookSettings, serve_with, system_connector, with_request_id,
 };
 use sindri_model::{Clock, Entropy};
 use sindri_process::{Config, ConfigError, Signals, Startup, logs};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 
 use process::key::{self, KeyError};
 use process::tls_files::{TlsFiles, TlsFilesError};
@@ -118,19 +119,27 @@ async fn begin_epoch(config: &Config) -> Result<(), StartError> {
 async fn start(config: &Config) -> Result<(), StartError> {
     // First, so that a signal during the start is handled too.
     let signals = Signals::listen()?;
+    // Without a handler SIGHUP would end a broker that has no certificate to read again.
+    let _hangup = signal(SignalKind::hangup())?;
     let files = open_tls_files(config)?;
     let entropy = system_entropy();
     let broker = start_broker(config, &entropy)
         .await?
         .with_bounds(read_bounds(config))
         .with_threads(run_on_thread())
+        .with_retention(read_retention(config))
+        .with_trusted_proxies(read_trusted_proxies(config))
         .with_offline_after(read_offline_after(config));
     let broker = with_webhooks(config, broker).await?;
-    key::create_admin_key(&broker, Path::new(config.text(&settings::ADMIN_KEY_FILE)), &entropy).await?;
+    let key_file = Path::new(config.text(&settings::ADMIN_KEY_FILE));
+    key::create_admin_key(&broker, key_file, &entropy, config.is_on(&settings::PRINT_ADMIN_KEY)).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };
     let listener = listen(config.text(&settings::LISTEN)).await.map_err(listen_error)?;
     let address = listener.local_addr().map_err(listen_error)?;
     let scheme = if files.is_some() { "https" } else { "http" };
+    if files.is_none() && !address.ip().is_loopback() {
+        tracing::warn!(%address, "keys and bundles are sent without encryption: set tls.certificate_file and tls.key_file");
+    }
     println!("READY {scheme}://{address}");
     io::stdout().flush()?;
     let listener = listener.tap_io(|stream| {
@@ -183,8 +192,28 @@ fn read_offline_after(config: &Config) -> Option<Duration> {
     (seconds > 0).then_some(Duration::from_secs(seconds))
 }
 
+fn read_retention(config: &Config) -> Retention {
+    let days = |setting| {
+        let days = config.count(setting) as u64;
+        (days > 0).then(|| Duration::from_secs(days * 24 * 60 * 60))
+    };
+    Retention {
+        events: days(&settings::RETENTION_EVENTS_DAYS),
+        audit: days(&settings::RETENTION_AUDIT_DAYS),
+        revisions: days(&settings::RETENTION_REVISIONS_DAYS),
+    }
+}
+
+fn read_trusted_proxies(config: &Config) -> TrustedProxies {
+    TrustedProxies::parse(config.text(&settings::TRUSTED_PROXIES)).expect("the setting was checked when it was read")
+}
+
 fn read_limits(config: &Config) -> Limits {
-    Limits { connections_max: config.count(&settings::LIMITS_CONNECTIONS), ..Limits::default() }
+    Limits {
+        connections_max: config.count(&settings::LIMITS_CONNECTIONS),
+        connections_per_peer_max: config.count(&settings::LIMITS_CONNECTIONS_PER_PEER),
+        ..Limits::default()
+    }
 }
 
 /// Starts a broker over the configured database.
@@ -229,10 +258,12 @@ async fn with_webhooks(config: &Config, broker: Broker) -> Result<Broker, StartE
 
 fn read_encryption_key(config: &Config) -> Result<Option<EncryptionKey>, StartError> {
     let text = match config.path(&settings::WEBHOOKS_ENCRYPTION_KEY_FILE) {
-        Some(path) => Some(std::fs::read_to_string(path).map_err(|source| {
-            let path = path.display().to_string();
-            StartError::EncryptionKeyFile { path, source }
-        })?),
+        Some(path) => {
+            Some(key::check_permissions(path).and_then(|()| std::fs::read_to_string(path)).map_err(|source| {
+                let path = path.display().to_string();
+                StartError::EncryptionKeyFile { path, source }
+            })?)
+        }
         None => config.get(&settings::WEBHOOKS_ENCRYPTION_KEY).map(str::to_owned),
     };
     text.map(|text| EncryptionKey::parse(text.trim())).transpose().map_err(StartError::EncryptionKey)

@@ -56,6 +56,8 @@ pub(crate) enum CloseReason {
     SlowResponse,
     /// The TLS handshake failed or did not end in time.
     Handshake,
+    /// The peer has too many connections.
+    ManyOfPeer,
 }
 
 /// Metrics of one route.
@@ -178,6 +180,7 @@ impl Metrics {
             CloseReason::SlowHead => "slow_head",
             CloseReason::SlowResponse => "slow_answer",
             CloseReason::Handshake => "handshake",
+            CloseReason::ManyOfPeer => "many_of_peer",
         };
         self.connections_closed.get_or_create(&ReasonLabel { reason }).inc();
     }

@@ -1,8 +1,9 @@
 //! Throttling of wrong keys by source. Valid keys from the same source are not throttled.
 //!
 //! A source may send ten wrong keys per minute. After that its requests are rejected with a time to wait, and a key that
-//! has not been valid before is looked up at most ten times per second, so that guessing costs the store almost nothing. A key
-//! that was valid before is always looked up, because agents may share an address with other clients.
+//! is not known is looked up at most ten times per second, so that guessing costs the store almost nothing. A known key is
+//! always looked up, because agents may share an address with other clients: the keys that the store has at the start,
+//! those that this broker has issued, and those that were valid since.
 //! The time is passed in, and memory is limited: the oldest source is dropped first.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -21,7 +22,7 @@ const LOOKUP_INTERVAL: Duration = Duration::from_millis(100);
 /// Limit on the sources in memory.
 const SOURCES_MAX: usize = 10_000;
 /// Limit on the valid keys in memory.
-const KEYS_MAX: usize = 65_536;
+pub(crate) const KEYS_MAX: usize = 65_536;
 
 /// Source of requests: an IPv4 address, or the /64 network of an IPv6 address, which one customer usually has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

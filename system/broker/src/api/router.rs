@@ -6,6 +6,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 
 use super::http::authentication::authenticate;
 use super::http::compression::compress;
+use super::http::connection_info::find_client;
 use super::http::error_response::{method_not_allowed, route_not_found};
 use super::http::request_log::log_request;
 use super::http::route::Route;
@@ -21,6 +22,7 @@ pub fn router(broker: Broker) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(broker.bounds.body_bytes_max))
         .layer(from_fn(compress))
+        .layer(from_fn_with_state(broker.clone(), find_client))
         .layer(from_fn_with_state(broker.clone(), log_request))
         .with_state(broker)
 }

@@ -437,6 +437,14 @@ fn fleet_routes() -> Vec<Route> {
         get("/agents/{id}/fleet-status", ADMIN, "read_fleet_status", "Returns the status of one agent", fleet::read),
         get("/admin/audit-logs", ADMIN, "list_audit_logs", "Lists the audit log, newest first", audit::list),
         get("/paks", ADMIN, "list_paks", "Lists all keys without their secrets", keys::list),
+        post(
+            "/admin/rotate-pak",
+            ADMIN,
+            "rotate_admin_pak",
+            "Replaces the key of the administrator and returns the new one",
+            keys::rotate_admin_key,
+        )
+        .with_errors(&[409]),
     ]
 }
 

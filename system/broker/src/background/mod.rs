@@ -1,9 +1,10 @@
 //! Background loops of the broker: write heartbeats, detect offline agents, follow the changes of other brokers, begin an
-//! epoch when the database was replaced, and deliver webhooks.
+//! epoch when the database was replaced, deliver webhooks, and delete old records.
 
 mod heartbeats;
 mod offline;
 mod replicas;
 mod restores;
+mod retention;
 mod run;
 mod webhook_delivery;

@@ -10,7 +10,8 @@ impl Broker {
             self.detect_offline(),
             self.follow_replicas(),
             self.handle_restores(),
-            self.deliver_webhooks()
+            self.deliver_webhooks(),
+            self.delete_old_records()
         );
     }
 }

@@ -3,11 +3,14 @@
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use sindri_broker::{Broker, StoreError};
 use sindri_model::{Entropy, Pak};
+
+/// Permissions that let another user replace a key.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// The administrator's key does not exist and cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -25,30 +28,52 @@ pub enum KeyError {
     Store(#[from] StoreError),
 }
 
-/// Creates the administrator's key unless there is one, prints it and writes it to a file. The file is written before the
-/// database, so that after a crash in between the next start finds the key in the file.
-pub async fn create_admin_key(broker: &Broker, key_file: &Path, entropy: &Entropy) -> Result<(), KeyError> {
+/// Creates the administrator's key unless there is one, and writes it to a file; prints it only if the operator asks for
+/// it. The file is written before the database, so that after a crash in between the next start finds the key in the
+/// file.
+pub async fn create_admin_key(
+    broker: &Broker,
+    key_file: &Path,
+    entropy: &Entropy,
+    is_printed: bool,
+) -> Result<(), KeyError> {
     if broker.has_admin_key().await? {
         return Ok(());
     }
     let path = key_file.display();
-    match read_key(key_file)? {
-        Some(pak) => {
-            broker.create_admin_key(&pak).await?;
-            println!("the administrator's key is the one in {path}");
-        }
-        None => {
-            let pak = Pak::generate(entropy);
-            write_key(key_file, &pak).map_err(|error| file_error(key_file, &error))?;
-            broker.create_admin_key(&pak).await?;
+    let (pak, is_new) = match read_key(key_file)? {
+        Some(pak) => (pak, false),
+        None => write_new_key(key_file, entropy)?,
+    };
+    match (broker.create_admin_key(&pak).await?, is_new) {
+        (true, true) if is_printed => {
             println!("the administrator's key, shown only once and stored in {path}: {}", pak.reveal());
+        }
+        (true, true) => println!("the administrator's key is stored in {path}"),
+        (true, false) => println!("the administrator's key is the one in {path}"),
+        (false, is_new) => {
+            // Another broker on the same database was faster. A key that only this file has is of no use.
+            if is_new {
+                std::fs::remove_file(key_file).map_err(|error| file_error(key_file, &error))?;
+            }
+            println!("another broker has created the administrator's key");
         }
     }
     Ok(())
 }
 
+/// Fails if other users may change a file with a key.
+pub fn check_permissions(path: &Path) -> io::Result<()> {
+    let mode = std::fs::metadata(path)?.permissions().mode();
+    if mode & WRITABLE_BY_OTHERS == 0 {
+        return Ok(());
+    }
+    let message = format!("other users may write to it (mode {:o}): use chmod go-w", mode & 0o777);
+    Err(io::Error::new(ErrorKind::PermissionDenied, message))
+}
+
 fn read_key(path: &Path) -> Result<Option<Pak>, KeyError> {
-    match std::fs::read_to_string(path) {
+    match check_permissions(path).and_then(|()| std::fs::read_to_string(path)) {
         Ok(text) => Pak::parse(text.trim()).map(Some).map_err(|error| file_error(path, &error)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(file_error(path, &error)),
@@ -59,12 +84,29 @@ fn file_error(path: &Path, reason: &dyn Error) -> KeyError {
     KeyError::File { path: path.display().to_string(), reason: reason.to_string() }
 }
 
-/// Writes the file atomically, readable by its owner only.
+/// Creates a key and its file. Returns the key of the file, and true if this process has created it: another broker with
+/// the same file may be faster.
+fn write_new_key(path: &Path, entropy: &Entropy) -> Result<(Pak, bool), KeyError> {
+    let pak = Pak::generate(entropy);
+    match write_key(path, &pak) {
+        Ok(()) => Ok((pak, true)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let existing = read_key(path)?.ok_or_else(|| file_error(path, &error))?;
+            Ok((existing, false))
+        }
+        Err(error) => Err(file_error(path, &error)),
+    }
+}
+
+/// Writes the file atomically, readable by its owner only. Fails if it exists.
 fn write_key(path: &Path, pak: &Pak) -> io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".draft");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-    writeln!(file, "{}", pak.reveal())?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, path)
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".draft-{}", std::process::id()));
+    let draft = PathBuf::from(draft);
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let written = writeln!(file, "{}", pak.reveal()).and_then(|()| file.sync_all());
+    // A link, because a rename would replace the file of another broker.
+    let linked = written.and_then(|()| std::fs::hard_link(&draft, path));
+    std::fs::remove_file(&draft)?;
+    linked
 }

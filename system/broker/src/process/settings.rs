@@ -1,5 +1,6 @@
 //! Settings of the broker.
 
+use sindri_broker::TrustedProxies;
 use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
 
 /// Type of a database URL, which may contain a password.
@@ -8,6 +9,14 @@ const DATABASE: CustomType = CustomType {
     is_valid: is_database_url,
     expected: "must be like sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME",
     redact: mask_password,
+};
+
+/// Type of a list of addresses and networks.
+const NETWORKS: CustomType = CustomType {
+    placeholder: "ADDRESSES",
+    is_valid: |text| TrustedProxies::parse(text).is_ok(),
+    expected: "must be addresses or networks like 10.0.0.0/8, separated by commas",
+    redact: str::to_owned,
 };
 
 /// Command that begins a new epoch after a restore.
@@ -53,6 +62,16 @@ pub const ADMIN_KEY_FILE: Setting = Setting {
         "File of the administrator's key: read at the first start if it exists, otherwise written",
     )
 };
+/// Prints the administrator's key.
+pub const PRINT_ADMIN_KEY: Setting = Setting {
+    default: Some("false"),
+    ..Setting::plain(
+        "print_admin_key",
+        "print-admin-key",
+        SettingType::Switch,
+        "Print the administrator's key when it is created, not only the name of its file",
+    )
+};
 /// Certificate of the server.
 pub const TLS_CERTIFICATE_FILE: Setting = Setting::plain(
     "tls.certificate_file",
@@ -87,6 +106,16 @@ pub const LIMITS_CONNECTIONS: Setting = Setting {
         "Maximum number of open connections; further ones wait",
     )
 };
+/// Limit on open connections of one peer.
+pub const LIMITS_CONNECTIONS_PER_PEER: Setting = Setting {
+    default: Some("4096"),
+    ..Setting::plain(
+        "limits.connections_per_peer",
+        "limits-connections-per-peer",
+        SettingType::Count(1, 1_000_000),
+        "Maximum number of open connections from one address; further ones are closed",
+    )
+};
 /// Limit on the wait of a poll.
 pub const LIMITS_WAIT_SECONDS_MAX: Setting = Setting {
     default: Some("300"),
@@ -105,6 +134,46 @@ pub const AGENTS_OFFLINE_AFTER_SECONDS: Setting = Setting {
         "agents-offline-after-seconds",
         SettingType::Count(0, 604_800),
         "Time without a heartbeat, in seconds, after which subscribers are notified that an agent is offline; 0 means never",
+    )
+};
+/// Proxies whose header names the client.
+pub const TRUSTED_PROXIES: Setting = Setting {
+    default: Some(""),
+    ..Setting::plain(
+        "trusted_proxies",
+        "trusted-proxies",
+        SettingType::Custom(&NETWORKS),
+        "Addresses and networks of proxies whose X-Forwarded-For names the client, separated by commas",
+    )
+};
+/// Time for which events are kept.
+pub const RETENTION_EVENTS_DAYS: Setting = Setting {
+    default: Some("90"),
+    ..Setting::plain(
+        "retention.events_days",
+        "retention-events-days",
+        SettingType::Count(0, 36_500),
+        "Days for which events about superseded revisions are kept; 0 means for ever",
+    )
+};
+/// Time for which the audit log is kept.
+pub const RETENTION_AUDIT_DAYS: Setting = Setting {
+    default: Some("365"),
+    ..Setting::plain(
+        "retention.audit_days",
+        "retention-audit-days",
+        SettingType::Count(0, 36_500),
+        "Days for which entries of the audit log are kept; 0 means for ever",
+    )
+};
+/// Time for which superseded revisions are kept.
+pub const RETENTION_REVISIONS_DAYS: Setting = Setting {
+    default: Some("365"),
+    ..Setting::plain(
+        "retention.revisions_days",
+        "retention-revisions-days",
+        SettingType::Count(0, 36_500),
+        "Days for which superseded revisions are kept, with their health reports and decided approvals; 0 means for ever",
     )
 };
 /// Allows webhooks to private addresses.
@@ -145,14 +214,20 @@ pub static PROGRAM: Program = Program {
         &DATABASE_URL,
         &DATABASE_CONNECTIONS,
         &ADMIN_KEY_FILE,
+        &PRINT_ADMIN_KEY,
         &TLS_CERTIFICATE_FILE,
         &TLS_KEY_FILE,
         &LOG_FORM,
         &LOG_LEVEL,
         &LIMITS_BODY_BYTES,
         &LIMITS_CONNECTIONS,
+        &LIMITS_CONNECTIONS_PER_PEER,
         &LIMITS_WAIT_SECONDS_MAX,
+        &TRUSTED_PROXIES,
         &AGENTS_OFFLINE_AFTER_SECONDS,
+        &RETENTION_EVENTS_DAYS,
+        &RETENTION_AUDIT_DAYS,
+        &RETENTION_REVISIONS_DAYS,
         &WEBHOOKS_ALLOW_PRIVATE_TARGETS,
         &WEBHOOKS_ENCRYPTION_KEY_FILE,
         &WEBHOOKS_ENCRYPTION_KEY,

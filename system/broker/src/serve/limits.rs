@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Number of open connections; at that number no more are accepted until one ends.
     pub connections_max: usize,
+    /// Number of open connections of one peer; further ones are closed at once.
+    pub connections_per_peer_max: usize,
     /// Time from the first byte of a request's head, or from the start of the connection, to the head's last byte.
     pub head_time_max: Duration,
     /// Time from the end of a request's head to the end of its body.
@@ -25,6 +27,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 16_384,
+            connections_per_peer_max: 4_096,
             head_time_max: Duration::from_secs(10),
             body_time_max: Duration::from_secs(30),
             idle_time_max: Duration::from_secs(5 * 60),

@@ -6,6 +6,7 @@ mod body;
 mod connection;
 mod deadlines;
 mod limits;
+mod peers;
 mod server;
 
 pub use limits::Limits;

@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{ServerContext, serve_encrypted, serve_plain};
 use super::limits::Limits;
+use super::peers::PeerConnections;
 use crate::api::router;
 use crate::broker::Broker;
-use crate::metrics::Metrics;
+use crate::metrics::{CloseReason, Metrics};
 use crate::tls::Tls;
 
 /// Options of a server.
@@ -78,7 +79,7 @@ where
         let broker = broker.clone();
         async move { broker.run_background().await }
     });
-    let mut connections = JoinSet::new();
+    let (mut connections, peers) = (JoinSet::new(), PeerConnections::default());
     let mut shutdown = pin!(shutdown);
     loop {
         let has_room = connections.len() < limits.connections_max;
@@ -87,11 +88,19 @@ where
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => log_panic(ended),
             (stream, peer) = listener.accept(), if has_room => {
-                let (context, stopping) = (context.clone(), stopping.clone());
-                match options.tls.as_ref().map(Tls::acceptor) {
-                    None => connections.spawn(serve_plain(stream, peer.ip(), context, stopping)),
-                    Some(tls) => connections.spawn(serve_encrypted(stream, tls, peer.ip(), context, stopping)),
+                let Some(counted) = peers.open(peer.ip(), limits.connections_per_peer_max) else {
+                    metrics.record_closed_connection(CloseReason::ManyOfPeer);
+                    continue;
                 };
+                let (context, stopping) = (context.clone(), stopping.clone());
+                let tls = options.tls.as_ref().map(Tls::acceptor);
+                connections.spawn(async move {
+                    let _counted = counted;
+                    match tls {
+                        None => serve_plain(stream, peer.ip(), context, stopping).await,
+                        Some(tls) => serve_encrypted(stream, tls, peer.ip(), context, stopping).await,
+                    }
+                });
                 if connections.len() == limits.connections_max {
                     report_full(&metrics);
                 }

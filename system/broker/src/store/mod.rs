@@ -17,7 +17,9 @@ pub use postgres::{PostgresError, PostgresStore, Submitter};
 pub use records::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
     ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
-    ListScope, NewRevision, NewestRevision, Page, RecordKind, RestoreEvidence, StackReports, StoreChange, StoreError,
-    StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState, WebhookRecord, WriteContext,
+    ListScope, NewRevision, NewestRevision, Page, RecordKind, RestoreEvidence, RetentionCutoffs, StackReports,
+    StoreChange, StoreError, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState,
+    WebhookRecord, WriteContext,
 };
+pub(crate) use sql::shared::idempotency::KEY_TIME as IDEMPOTENCY_KEY_TIME;
 pub use sqlite::{Gate, SqliteError, SqliteStore, SqliteWorker};

@@ -13,12 +13,12 @@ use sindri_model::{
 
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DeliveryAttempt, DeliveryFilter,
-    FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, RestoreEvidence, StackReports,
-    StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
+    FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, RestoreEvidence, RetentionCutoffs,
+    StackReports, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
-use super::sql::{assignments, fleet, reports, shared, stacks, tables, webhooks};
+use super::sql::{assignments, fleet, reports, retention, shared, stacks, tables, webhooks};
 
 /// Declares the trait and its implementation from one table of operations. Each line has the access that the
 /// operation needs, its signature, and the function that executes it.
@@ -104,9 +104,15 @@ operations! {
     Write create_admin_key(context: WriteContext, key: KeyRecord) -> bool = fleet::keys::create_admin;
     /// Returns the keys with this short token, usually one or none.
     Read find_keys(short: String) -> Vec<StoredKey> = tables::keys::find_by_short;
+    /// Lists the short tokens of keys, which are not secret, at most `limit`.
+    Read list_key_shorts(limit: i64) -> Vec<String> = tables::keys::list_shorts;
     /// Lists every key, without secrets.
     Read list_keys(page: Page) -> Vec<PakSummary> = tables::keys::list;
-    /// Lists the digests of the keys of an agent or a generator: usually one.
+    /// Replaces the keys of the administrator. Fails with [`StoreError::KeyChanged`] if they are no longer the expected
+    /// ones.
+    Write rotate_admin_key(context: WriteContext, expected: Vec<PakDigest>, key: KeyRecord) -> ()
+        = fleet::keys::rotate_for_admin;
+    /// Lists the digests of the keys of a holder: usually one.
     Read list_keys_of_holder(holder: KeyHolder) -> Vec<PakDigest> = tables::keys::list_of_holder;
     /// Replaces the keys of an agent. Fails with [`StoreError::KeyChanged`] if they are no longer the expected ones.
     Write rotate_agent_key(context: WriteContext, agent: AgentId, expected: Vec<PakDigest>, key: KeyRecord) -> Agent
@@ -287,7 +293,11 @@ operations! {
     /// Returns the state of one agent.
     Read get_fleet_entry(agent: AgentId) -> FleetEntry = fleet::overview::get;
 
-    /// Lists entries of the audit log, newest first, with the number of all matching entries.
+    /// Deletes records that are older than the cutoffs and that no target state needs, at most `limit` of each kind.
+    /// Returns the number of deleted records; if it is 0, there are no more.
+    Write purge(cutoffs: RetentionCutoffs, limit: i64) -> u64 = retention::purge;
+
+    /// Lists entries of the audit log, newest first, with the number of all matching entries, counted up to 10,000.
     Read list_audit_log(filter: AuditFilter) -> (Vec<AuditLog>, i64) = shared::audit::list;
 
     /// Creates a webhook subscription.

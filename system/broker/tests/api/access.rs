@@ -49,6 +49,7 @@ const ROUTES: &[Route] = &[
     route(Method::DELETE, "/agents/{id}/targets/{stack_id}", "Ag", 204),
     route(Method::GET, "/agents/{id}/webhooks/pending", "Aa", 200),
     route(Method::GET, "/admin/audit-logs", "A", 200),
+    route(Method::POST, "/admin/rotate-pak", "A", 200),
     route(Method::GET, "/agent-events", "A", 200),
     route(Method::GET, "/agent-events/{id}", "A", 200),
     route(Method::GET, "/approvals", "Agy", 200),
@@ -170,6 +171,10 @@ async fn a_new_key_replaces_the_old_one() {
     let path = format!("/generators/{}/rotate-pak", fleet.generator.0);
     let generator = api.post(&fleet.generator.1, &path, &json!({})).await.expect_status(201).json();
     assert_eq!(text(&generator["generator"]["id"]), fleet.generator.0);
+    let admin = api.post(&api.admin, "/admin/rotate-pak", &json!({})).await.expect_status(200).json();
+    api.post(&api.admin, "/auth/pak", &json!({})).await.expect_status(401);
+    let identity = api.post(&text(&admin["pak"]), "/auth/pak", &json!({})).await.expect_status(200).json();
+    assert_eq!(identity["admin"], true);
     for (old, new) in [(&fleet.agent.1, text(&rotated["pak"])), (&fleet.generator.1, text(&generator["pak"]))] {
         api.post(old, "/auth/pak", &json!({})).await.expect_status(401);
         api.post(&new, "/auth/pak", &json!({})).await.expect_status(200);

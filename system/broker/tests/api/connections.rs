@@ -11,7 +11,7 @@ use http::Request;
 use jiff::Timestamp;
 use sindri_broker::Limits;
 use sindri_model::Clock;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, interval};
 
 use crate::support::{Api, BUNDLE, counting_entropy};
@@ -241,4 +241,28 @@ async fn wrong_keys_from_one_address_are_throttled_and_valid_ones_are_not() {
     assert_eq!(server.request(HEALTH).await.0, 200);
     let (_, metrics) = server.request(&get("/metrics", "-")).await;
     assert!(metrics.contains("sindri_throttled_keys_total 2"), "{metrics}");
+}
+
+#[tokio::test]
+async fn connections_of_one_peer_are_limited_and_an_ended_one_makes_room() {
+    let server = TestServer::new(Limits { connections_per_peer_max: 2, ..Limits::default() }).await;
+    let (mut one, mut two) = (server.connect().await, server.connect().await);
+    for open in [&mut one, &mut two] {
+        open.send(HEALTH).await;
+        assert_eq!(open.read_response().await.0, 200);
+    }
+    server.connect().await.expect_close().await;
+    one.send(HEALTH).await;
+    assert_eq!(one.read_response().await.0, 200, "open connections are not affected");
+    drop(two);
+    let replaced = async {
+        loop {
+            let mut next = server.connect().await;
+            next.send(HEALTH).await;
+            if next.0.read_u8().await.is_ok() {
+                break;
+            }
+        }
+    };
+    with_timeout(replaced).await;
 }

@@ -1,8 +1,8 @@
 //! Checks of the database at the start of the process: a recorded restore, and the encryption key of secrets.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::process::{PROGRAM, error_line, ready, start_with, stop};
 
@@ -70,4 +70,42 @@ fn the_broker_does_not_start_without_the_key_of_its_secrets() {
     let (process, mut lines) = start_with(directory.path(), &[flag, right.to_str().unwrap()]);
     ready(&mut lines, "http");
     stop(process);
+}
+
+/// Returns the URL of an empty PostgreSQL schema, if a server is configured.
+#[expect(clippy::disallowed_methods, reason = "the test command passes the URL in the environment")]
+async fn fresh_schema() -> Option<String> {
+    let Ok(url) = std::env::var("SINDRI_TEST_POSTGRES_URL") else {
+        eprintln!("skipped: SINDRI_TEST_POSTGRES_URL is not set; `cargo xtask test` sets it");
+        return None;
+    };
+    let mut random = [0_u8; 8];
+    getrandom::fill(&mut random).unwrap();
+    let name = format!("test_{:016x}", u64::from_le_bytes(random));
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(connection);
+    client.batch_execute(&format!("CREATE SCHEMA {name}")).await.unwrap();
+    Some(format!("{url}?options=-csearch_path%3D{name}"))
+}
+
+#[tokio::test]
+async fn of_two_first_starts_on_one_database_one_creates_the_key_of_the_administrator() {
+    let Some(url) = fresh_schema().await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let files = ["one", "two"].map(|name| directory.path().join(name));
+    let mut processes = files.clone().map(|file| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["--listen", "127.0.0.1:0", "--log", "off", "--database-url", &url, "--admin-key-file"]);
+        command.arg(file).stdout(Stdio::piped()).spawn().unwrap()
+    });
+    let addresses =
+        processes.each_mut().map(|process| ready(&mut BufReader::new(process.stdout.take().unwrap()).lines(), "http"));
+    let keys: Vec<String> = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+    assert_eq!(keys.len(), 1, "a key that is not valid is not left behind");
+    for address in &addresses {
+        let identity = send(address, "POST", "/auth/pak", &keys[0], "");
+        assert!(identity.starts_with("HTTP/1.1 200"), "{identity}");
+    }
+    processes.into_iter().for_each(stop);
 }

@@ -21,6 +21,7 @@ mod openapi;
 mod polls;
 mod process;
 mod secrets;
+mod shared_address;
 mod stalled_store;
 mod status;
 mod support;

@@ -48,11 +48,11 @@ fn the_first_start_creates_a_private_key_file_and_the_second_does_not() {
     let directory = tempfile::tempdir().unwrap();
     let (process, mut lines) = start(directory.path());
     let shown = lines.next().unwrap().unwrap();
-    assert!(shown.starts_with("the administrator's key, shown only once and stored in "), "{shown}");
+    assert!(shown.starts_with("the administrator's key is stored in "), "{shown}");
     assert!(lines.next().unwrap().unwrap().starts_with("READY http://127.0.0.1:"));
     let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
     Pak::parse(key.trim()).unwrap();
-    assert!(shown.ends_with(&format!("key: {}", key.trim())), "{shown}");
+    assert!(!shown.contains(key.trim()), "{shown}");
     for file in ["key", "sindri.db", "sindri.db-wal"] {
         let mode = std::fs::metadata(directory.path().join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
@@ -79,6 +79,52 @@ fn an_existing_key_file_is_used_at_the_first_start_and_not_printed() {
 }
 
 #[test]
+fn the_key_is_printed_only_if_the_operator_asks_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (process, mut lines) = start_with(directory.path(), &["--print-admin-key"]);
+    let shown = lines.next().unwrap().unwrap();
+    let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    assert!(shown.contains("shown only once") && shown.ends_with(key.trim()), "{shown}");
+    stop(process);
+}
+
+#[test]
+fn a_key_file_that_other_users_may_write_to_is_rejected() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("key");
+    std::fs::write(&file, "brokkr_BRabcdef_abc\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+    let run = |flag: &str| {
+        let flags = ["--listen", "127.0.0.1:0", "--database-url", &database, flag, file.to_str().unwrap()];
+        error_line(&Command::new(PROGRAM).args(flags).output().unwrap())
+    };
+    for flag in ["--admin-key-file", "--webhooks-encryption-key-file"] {
+        let line = run(flag);
+        assert!(line.contains("other users may write to it (mode 666)"), "{line}");
+    }
+}
+
+#[test]
+fn sighup_without_a_certificate_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (process, mut lines) = start(directory.path());
+    let address = ready(&mut lines, "http");
+    let signalled = Command::new("kill").args(["-HUP", &process.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    for _ in 0..3 {
+        TcpStream::connect(&address).unwrap();
+        pause();
+    }
+    stop(process);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
+fn pause() {
+    std::thread::sleep(std::time::Duration::from_millis(50));
+}
+
+#[test]
 fn no_key_is_created_if_its_file_cannot_be_written() {
     let directory = tempfile::tempdir().unwrap();
     let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
@@ -86,7 +132,7 @@ fn no_key_is_created_if_its_file_cannot_be_written() {
     let run = |file: &str| Command::new(PROGRAM).args(["--database-url", &database, "--admin-key-file", file]).output();
     assert!(error_line(&run(&nowhere).unwrap()).contains("no/such/key"));
     let (process, mut lines) = start(directory.path());
-    assert!(lines.next().unwrap().unwrap().contains("shown only once"), "the next start creates a key");
+    assert!(lines.next().unwrap().unwrap().contains("key is stored in"), "the next start creates a key");
     stop(process);
 }
 
@@ -106,14 +152,20 @@ listen                          127.0.0.1:3000            default
 database.url                    postgres://me:***@host/db  file FILE:3
 database.connections            8                         default
 admin_key_file                  sindri-admin.key          default
+print_admin_key                 false                     default
 tls.certificate_file            -                         default
 tls.key_file                    -                         default
 log.form                        json                      flag --log
 log.level                       debug                     environment SINDRI__BROKER__LOG__LEVEL
 limits.body_bytes               2097152                   default
 limits.connections              16384                     default
+limits.connections_per_peer     4096                      default
 limits.wait_seconds_max         300                       default
+trusted_proxies                 \"\"                        default
 agents.offline_after_seconds    120                       default
+retention.events_days           90                        default
+retention.audit_days            365                       default
+retention.revisions_days        365                       default
 webhooks.allow_private_targets  false                     default
 webhooks.encryption_key_file    -                         default
 webhooks.encryption_key         ***                       environment SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY

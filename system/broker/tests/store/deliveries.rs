@@ -14,6 +14,7 @@ contracts!(
     a_message_is_queued_in_the_transaction_of_its_event,
     filters_and_disabled_subscriptions_limit_the_queued_messages,
     a_message_is_acquired_by_one_sender_at_a_time,
+    a_disabled_subscription_gets_no_messages_until_it_is_enabled,
     a_sender_that_does_not_respond_loses_its_messages,
     the_history_shows_retries_and_abandoned_messages,
     agents_acquire_messages_for_their_labels,
@@ -115,6 +116,20 @@ async fn a_message_is_acquired_by_one_sender_at_a_time(world: World) {
     assert_eq!(second.next_at, Some(at(61)), "the time at which the first sender loses its messages");
     assert_eq!(first.deliveries[0].webhook.encrypted.url, [1]);
     assert_eq!(ids(&world.store.acquire_deliveries(acquire("three", at(2))).await.unwrap()), []);
+}
+
+async fn a_disabled_subscription_gets_no_messages_until_it_is_enabled(world: World) {
+    let [_] = world.add_agents().await;
+    let mut record = webhook("hook", &["*"]);
+    add(&world, record.clone()).await;
+    world.add_stack("web").await;
+    record.public.enabled = false;
+    world.store.replace_webhook(write_context(), record.clone()).await.unwrap();
+    let acquired = world.store.acquire_deliveries(acquire("one", at(10))).await.unwrap();
+    assert_eq!((acquired.deliveries.len(), acquired.next_at), (0, None));
+    record.public.enabled = true;
+    world.store.replace_webhook(write_context(), record).await.unwrap();
+    assert_eq!(world.store.acquire_deliveries(acquire("one", at(10))).await.unwrap().deliveries.len(), 1);
 }
 
 async fn a_sender_that_does_not_respond_loses_its_messages(world: World) {

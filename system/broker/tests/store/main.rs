@@ -13,6 +13,7 @@ mod migrations;
 mod model;
 mod proxy;
 mod rechecks;
+mod retention;
 mod sequences;
 mod status;
 mod support;

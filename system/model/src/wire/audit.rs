@@ -64,3 +64,11 @@ pub struct PakSummary {
     /// Name of the key's owner.
     pub name: String,
 }
+
+/// The new key of the administrator. It is not returned again, and the previous key is invalid.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RotateAdminPakResponse {
+    /// New key of the administrator.
+    pub pak: String,
+}

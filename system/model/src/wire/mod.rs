@@ -26,7 +26,7 @@ pub use agents::{
     UpdateAgentRequest,
 };
 pub use approvals::{Approval, ApprovalRequest, ApprovalState, ApprovalStateError};
-pub use audit::{AuditLog, AuditLogListResponse, PakSummary};
+pub use audit::{AuditLog, AuditLogListResponse, PakSummary, RotateAdminPakResponse};
 pub use auth::AuthResponse;
 pub use deployment_objects::{CreateDeploymentObjectRequest, DeploymentObject};
 pub use events::{AgentEvent, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};

@@ -4,9 +4,24 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::broker::Broker;
+
 /// Address of the client that sent a request; `None` if the listener has no addresses, as in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub Option<IpAddr>);
+
+/// Replaces the address of a trusted proxy by that of its client.
+pub(crate) async fn find_client(State(broker): State<Broker>, mut request: Request, next: Next) -> Response {
+    if let Some(PeerAddress(Some(peer))) = request.extensions().get().copied() {
+        let client = broker.trusted_proxies.client_address(peer, request.headers());
+        request.extensions_mut().insert(PeerAddress(Some(client)));
+    }
+    next.run(request).await
+}
 
 /// Flag that is set when the body of a request did not arrive in time. Only requests with a body have one.
 #[derive(Clone, Debug, Default)]

@@ -6,11 +6,11 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use sindri_model::AgentId;
 use sindri_model::wire::{
     Agent, AgentGeneratorRegistration, AgentStatus, AuthResponse, CreateAgentRequest, CreateAgentResponse,
     HeartbeatReport, Stack, UpdateAgentRequest,
 };
-use sindri_model::{AgentId, Pak};
 use tokio::time::timeout;
 
 use super::validation::{check_name, check_optional_name};
@@ -53,7 +53,7 @@ pub(crate) async fn create(
         k8s_reported_at: None,
     };
     let generators = request.generator_ids.unwrap_or_default();
-    let pak = Pak::generate(&broker.entropy);
+    let pak = broker.generate_pak();
     broker.store.create_agent(context, agent.clone(), KeyRecord::from(&pak), generators).await?;
     Ok(Created(CreateAgentResponse { agent, initial_pak: pak.reveal() }))
 }

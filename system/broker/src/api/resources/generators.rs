@@ -6,7 +6,7 @@ use sindri_model::wire::{
     AgentGeneratorRegistration, AgentRegistrationBody, CreateGeneratorResponse, Generator, NewGenerator,
     UpdateGeneratorRequest,
 };
-use sindri_model::{AgentId, GeneratorId, Pak};
+use sindri_model::{AgentId, GeneratorId};
 
 use super::validation::{check_name, check_optional_name};
 use crate::api::http::authentication::Actor;
@@ -34,7 +34,7 @@ pub(crate) async fn create(
         is_system: false,
         last_active_at: None,
     };
-    let pak = Pak::generate(&broker.entropy);
+    let pak = broker.generate_pak();
     broker.store.create_generator(context, generator.clone(), KeyRecord::from(&pak)).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }

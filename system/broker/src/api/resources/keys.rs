@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use sindri_model::wire::{CreateGeneratorResponse, PakSummary, RotateAgentPakResponse};
-use sindri_model::{AgentId, GeneratorId, Pak, PakDigest};
+use sindri_model::wire::{CreateGeneratorResponse, PakSummary, RotateAdminPakResponse, RotateAgentPakResponse};
+use sindri_model::{AgentId, GeneratorId, PakDigest};
 
 use crate::api::http::authentication::{Actor, SenderKey};
 use crate::api::http::error_response::ErrorResponse;
@@ -21,6 +21,18 @@ pub(crate) async fn list(
     Ok(params.respond(paks, |pak| pak.id))
 }
 
+pub(crate) async fn rotate_admin_key(
+    State(broker): State<Broker>,
+    actor: Actor,
+    sent: SenderKey,
+    context: WriteContext,
+) -> Result<Json<RotateAdminPakResponse>, ErrorResponse> {
+    let expected = list_replaced_keys(&broker, actor, &sent, KeyHolder::Admin).await?;
+    let pak = broker.generate_pak();
+    broker.store.rotate_admin_key(context, expected, KeyRecord::from(&pak)).await?;
+    Ok(Json(RotateAdminPakResponse { pak: pak.reveal() }))
+}
+
 pub(crate) async fn rotate_agent_key(
     State(broker): State<Broker>,
     actor: Actor,
@@ -30,7 +42,7 @@ pub(crate) async fn rotate_agent_key(
 ) -> Result<Json<RotateAgentPakResponse>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
     let expected = list_replaced_keys(&broker, actor, &sent, KeyHolder::Agent(agent)).await?;
-    let pak = Pak::generate(&broker.entropy);
+    let pak = broker.generate_pak();
     let agent = broker.store.rotate_agent_key(context, agent, expected, KeyRecord::from(&pak)).await?;
     Ok(Json(RotateAgentPakResponse { agent: broker.memory.heartbeats.apply_to(agent), pak: pak.reveal() }))
 }
@@ -44,7 +56,7 @@ pub(crate) async fn rotate_generator_key(
 ) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
     actor.check_admin_or_generator(generator)?;
     let expected = list_replaced_keys(&broker, actor, &sent, KeyHolder::Generator(generator)).await?;
-    let pak = Pak::generate(&broker.entropy);
+    let pak = broker.generate_pak();
     let generator = broker.store.rotate_generator_key(context, generator, expected, KeyRecord::from(&pak)).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }

@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::error::{PostgresError, root_cause};
 use super::notifications::NotificationListener;
 use super::origin::Origin;
-use super::pool::{CALL_MAX, create_pool, set_network_limits, tls_config};
+use super::pool::{CALL_MAX, create_pool, set_network_limits, tls_config, warn_without_encryption};
 use super::schema;
 use super::submitter::Submitter;
 use super::transaction::{read, transact};
@@ -55,6 +55,7 @@ impl PostgresStore {
     pub async fn open_with_submitter(url: &str, connections: usize) -> Result<(Self, Submitter), PostgresError> {
         let mut config = Config::from_str(url).map_err(|error| PostgresError::Address(error.to_string()))?;
         set_network_limits(&mut config);
+        warn_without_encryption(&config);
         let tls = MakeRustlsConnect::new(tls_config(&config));
         let origin = Arc::new(Origin::default());
         let pool = create_pool(&config, &tls, connections, &origin)?;

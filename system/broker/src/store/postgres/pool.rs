@@ -3,13 +3,14 @@
 //! The limits end what a broker has left behind: a replica that stops in a transaction, or that no longer reads, holds
 //! its locks for [`IDLE_IN_TRANSACTION_MAX_MS`] at most.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::PostgresError;
@@ -45,6 +46,17 @@ pub(super) fn set_network_limits(config: &mut Config) {
     if config.get_keepalives_interval().is_none() {
         config.keepalives_idle(KEEPALIVE_IDLE);
         config.keepalives_interval(KEEPALIVE_INTERVAL).keepalives_retries(KEEPALIVE_RETRIES);
+    }
+}
+
+/// Warns if the URL allows a connection over the network without encryption.
+pub(super) fn warn_without_encryption(config: &Config) {
+    let is_remote = |host: &Host| match host {
+        Host::Tcp(name) => name != "localhost" && !name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+        Host::Unix(_) => false,
+    };
+    if config.get_ssl_mode() != SslMode::Require && config.get_hosts().iter().any(is_remote) {
+        tracing::warn!("the database may be reached without encryption: add sslmode=require to database.url");
     }
 }
 

@@ -7,6 +7,7 @@ mod fleet;
 mod keys;
 mod paging;
 mod reports;
+mod retention;
 mod revisions;
 mod webhooks;
 mod write_context;
@@ -21,6 +22,7 @@ pub use fleet::{FleetEntry, Heartbeat};
 pub use keys::{KeyHolder, KeyRecord, StoredKey};
 pub use paging::{ListScope, Page};
 pub use reports::{AgentReport, StackReports};
+pub use retention::RetentionCutoffs;
 pub use revisions::{NewRevision, NewestRevision, StoredRevision, TargetRevision, TargetState};
 pub use webhooks::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, DeliveryFilter,

@@ -12,6 +12,7 @@ pub(super) mod database;
 pub(super) mod fleet;
 pub(super) mod observer_slot;
 pub(super) mod reports;
+pub(super) mod retention;
 pub(super) mod shared;
 pub(super) mod stacks;
 pub(super) mod tables;

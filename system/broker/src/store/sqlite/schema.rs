@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -370,6 +370,17 @@ const FOURTH: &str = "
 -- NULL: the key was used before requests were compared.
 ALTER TABLE requests ADD COLUMN request_digest TEXT;
 CREATE INDEX requests_by_time ON requests (at);
+";
+
+/// Indexes by which old records, and what refers to them, are found.
+const FIFTH: &str = "
+CREATE INDEX audit_by_time ON audit (at);
+CREATE INDEX events_by_time ON events (created_at);
+CREATE INDEX revisions_by_time ON revisions (submitted_at);
+CREATE INDEX events_of_revision ON events (revision_id);
+CREATE INDEX approvals_of_revision ON approvals (revision_id);
+CREATE INDEX stack_status_of_revision ON stack_status (revision_id);
+CREATE INDEX assignments_by_removal ON assignments (removal) WHERE removal IS NOT NULL;
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

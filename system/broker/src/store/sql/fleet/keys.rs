@@ -1,4 +1,4 @@
-//! Creates the key of the administrator, and replaces those of agents and generators.
+//! Creates the key of the administrator, and replaces keys.
 
 use sindri_model::wire::{Agent, Generator};
 use sindri_model::{AgentId, GeneratorId, PakDigest};
@@ -21,6 +21,18 @@ pub(crate) async fn create_admin(
     keys::create(session, &context, &key, KeyHolder::Admin).await?;
     audit::record(session, &context, "pak.created", "pak", None, None).await?;
     Ok(true)
+}
+
+pub(crate) async fn rotate_for_admin(
+    session: &mut dyn Session,
+    context: WriteContext,
+    expected: Vec<PakDigest>,
+    key: KeyRecord,
+) -> Result<(), StoreError> {
+    lock_keys(session, KeyHolder::Admin, &expected).await?;
+    keys::delete(session, KeyHolder::Admin).await?;
+    keys::create(session, &context, &key, KeyHolder::Admin).await?;
+    audit::record(session, &context, "pak.rotated", "pak", None, None).await
 }
 
 pub(crate) async fn rotate_for_agent(

@@ -13,7 +13,7 @@ use super::values::{Row, Value, row};
 use crate::store::records::{KeyHolder, StoreError, WriteContext};
 
 /// Time for which a key is remembered. Longer than an agent retries a report.
-const KEY_TIME: SignedDuration = SignedDuration::from_hours(7 * 24);
+pub(crate) const KEY_TIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Actor and idempotency key of a request.
 pub(crate) type RequestKey = (String, String);

@@ -27,11 +27,17 @@ pub(crate) async fn create(
     Ok(())
 }
 
-/// Deletes the key of an agent or a generator.
+/// Deletes the keys of a holder.
 pub(crate) async fn delete(session: &mut dyn Session, holder: KeyHolder) -> Result<(), StoreError> {
-    let (agent, generator) = holder_columns(holder);
-    let sql = "DELETE FROM keys WHERE agent_id = ?1 OR generator_id = ?2";
-    execute(session, sql, values![agent, generator]).await?;
+    match holder_columns(holder) {
+        (None, None) => {
+            execute(session, "DELETE FROM keys WHERE agent_id IS NULL AND generator_id IS NULL", &[]).await?
+        }
+        (agent, generator) => {
+            let sql = "DELETE FROM keys WHERE agent_id = ?1 OR generator_id = ?2";
+            execute(session, sql, values![agent, generator]).await?
+        }
+    };
     changes::record_key_change(session).await
 }
 
@@ -50,12 +56,23 @@ pub(crate) async fn find_by_short(session: &mut dyn Session, short: String) -> R
     fetch_all(session, sql, values![short], read).await
 }
 
-/// Lists the digests of the keys of an agent or a generator.
+/// Lists the digests of the keys of a holder.
 pub(crate) async fn list_of_holder(session: &mut dyn Session, holder: KeyHolder) -> Result<Vec<PakDigest>, StoreError> {
-    let (agent, generator) = holder_columns(holder);
-    let sql = "SELECT digest FROM keys WHERE agent_id = ?1 OR generator_id = ?2 ORDER BY id";
-    let digests = fetch_all(session, sql, values![agent, generator], single_column).await?;
+    let digests = match holder_columns(holder) {
+        (None, None) => {
+            let sql = "SELECT digest FROM keys WHERE agent_id IS NULL AND generator_id IS NULL ORDER BY id";
+            fetch_all(session, sql, &[], single_column).await?
+        }
+        (agent, generator) => {
+            let sql = "SELECT digest FROM keys WHERE agent_id = ?1 OR generator_id = ?2 ORDER BY id";
+            fetch_all(session, sql, values![agent, generator], single_column).await?
+        }
+    };
     Ok(digests.into_iter().map(PakDigest).collect())
+}
+
+pub(crate) async fn list_shorts(session: &mut dyn Session, limit: i64) -> Result<Vec<String>, StoreError> {
+    fetch_all(session, "SELECT short FROM keys LIMIT ?1", values![limit], single_column).await
 }
 
 /// Returns the holder of a key.

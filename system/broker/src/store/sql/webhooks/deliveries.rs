@@ -74,11 +74,13 @@ pub(crate) async fn acquire(
 ) -> Result<AcquiredDeliveries, StoreError> {
     let sql = columns!(
         "WHERE target_labels IS NULL AND completed_at IS NULL AND due_at <= ?1
+          AND webhook_id IN (SELECT id FROM webhooks WHERE enabled = 1)
         ORDER BY due_at, position LIMIT ?2"
     );
     let due = fetch_all(session, sql, values![request.now, request.limit], read).await?;
     let deliveries = acquire_each(session, &request, due).await?;
-    let sql = "SELECT min(due_at) FROM deliveries WHERE target_labels IS NULL AND completed_at IS NULL";
+    let sql = "SELECT min(due_at) FROM deliveries WHERE target_labels IS NULL AND completed_at IS NULL
+                 AND webhook_id IN (SELECT id FROM webhooks WHERE enabled = 1)";
     let next_at = fetch_one(session, sql, &[], single_column).await?.flatten();
     Ok(AcquiredDeliveries { deliveries, next_at })
 }
@@ -94,6 +96,7 @@ pub(crate) async fn acquire_for_agent(
     let labels: Vec<String> = fetch_all(session, sql, values![agent], single_column).await?;
     let sql = columns!(
         "WHERE target_labels IS NOT NULL AND completed_at IS NULL AND due_at <= ?1
+          AND webhook_id IN (SELECT id FROM webhooks WHERE enabled = 1)
         ORDER BY due_at, position LIMIT 1000"
     );
     let due = fetch_all(session, sql, values![request.now], read).await?;

@@ -1,0 +1,79 @@
+//! Deletion of old records: everything that no target state needs, and nothing else.
+
+use sindri_broker::{AuditFilter, RetentionCutoffs, StoreError};
+use sindri_model::wire::{DeploymentObjectHealthUpdate, EventStatus, HealthStatus, HealthStatusUpdate};
+use sindri_model::{AgentId, RevisionId};
+
+use crate::support::{ALL, World, at, contracts, event, revision, write_context, write_context_with_key};
+
+contracts!(
+    records_of_superseded_revisions_are_deleted_and_those_of_target_states_stay,
+    a_purge_deletes_at_most_its_limit_of_each_kind,
+);
+
+/// Cutoffs after everything that the test has written.
+fn everything() -> RetentionCutoffs {
+    let before = Some(at(1_000));
+    RetentionCutoffs { events: before, audit: before, revisions: before, idempotency_keys: before }
+}
+
+async fn report_health(world: &World, agent: AgentId, revision: RevisionId) {
+    let health =
+        DeploymentObjectHealthUpdate { id: revision, status: HealthStatus::Healthy, checked_at: at(1), summary: None };
+    let update = HealthStatusUpdate { deployment_objects: vec![health] };
+    world.store.record_health(write_context(), agent, update).await.unwrap();
+}
+
+async fn records_of_superseded_revisions_are_deleted_and_those_of_target_states_stay(world: World) {
+    let [agent] = world.add_agents().await;
+    let (web, gone) = (world.add_stack("web").await, world.add_stack("gone").await);
+    for stack in [web, gone] {
+        world.target(agent, stack).await.unwrap();
+    }
+    let mut revisions = Vec::new();
+    for text in ["a: 1", "a: 2", "a: 3"] {
+        let submitted = world.store.append_revision(write_context_with_key(text), revision(web, text)).await.unwrap();
+        world.submit(gone).await;
+        world.poll(agent).await;
+        world.report(agent, submitted.id, EventStatus::Success).await.unwrap();
+        report_health(&world, agent, submitted.id).await;
+        revisions.push(submitted);
+    }
+    world.store.remove_target(write_context(), agent, gone).await.unwrap();
+    let before = world.store.get_target_state(agent).await.unwrap();
+    assert_eq!(before.revisions.len(), 2, "a revision and a removal");
+    assert_eq!(world.store.purge(RetentionCutoffs::default(), 100).await.unwrap(), 0);
+    while world.store.purge(everything(), 100).await.unwrap() > 0 {}
+    let after = world.store.get_target_state(agent).await.unwrap();
+    assert_eq!(crate::support::revision_ids(&after), crate::support::revision_ids(&before));
+    assert_eq!(world.store.list_revisions(web, ALL).await.unwrap(), revisions[2..]);
+    let missing = world.store.get_revision(revisions[0].id).await;
+    assert!(matches!(missing, Err(StoreError::NotFound { .. })), "{missing:?}");
+    let events = world.store.list_events_of_agent(agent, ALL).await.unwrap();
+    assert_eq!(events.iter().map(|event| event.deployment_object_id).collect::<Vec<_>>(), [revisions[2].id]);
+    assert_eq!(world.store.list_outcomes(agent).await.unwrap().len(), 1);
+    assert_eq!(world.store.list_health_of_revision(revisions[2].id).await.unwrap().len(), 1);
+    assert_eq!(world.store.list_audit_log(AuditFilter { limit: 10, ..Default::default() }).await.unwrap().1, 0);
+    // The key is forgotten, so the request is a new one.
+    let again = world.store.append_revision(write_context_with_key("a: 1"), revision(web, "a: 1")).await.unwrap();
+    assert!(again.sequence_id > revisions[2].sequence_id);
+    world.store.record_event(write_context(), event(agent, again.id, EventStatus::Success)).await.unwrap();
+}
+
+async fn a_purge_deletes_at_most_its_limit_of_each_kind(world: World) {
+    let [_] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    for _ in 0..7 {
+        world.submit(stack).await;
+    }
+    let cutoffs = RetentionCutoffs { audit: None, ..everything() };
+    let mut deleted = Vec::new();
+    loop {
+        match world.store.purge(cutoffs.clone(), 4).await.unwrap() {
+            0 => break,
+            count => deleted.push(count),
+        }
+    }
+    assert_eq!(deleted, [4, 2]);
+    assert_eq!(world.store.list_revisions(stack, ALL).await.unwrap().len(), 1);
+}
