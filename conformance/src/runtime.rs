@@ -1,7 +1,7 @@
-//! The runtime of the program: every wait has a timeout and ends early when a signal arrives.
+//! The runtime of a thread: every wait has a timeout and ends early when a signal arrives.
 //!
-//! The program has one thread, and all its waits are here. After a signal the caller returns, and each owner ends what it has
-//! started.
+//! All waits of a scenario are here. A signal arrives at the runtime of every thread; the caller returns, and each owner ends
+//! what it has started.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! The suite: every scenario of the library with `real: true`, run one after another.
+//! The suite: every scenario of the library with `real: true`.
 //!
 //! Each case has processes, ports and files of its own, so that no case can depend on another.
 

@@ -7,7 +7,7 @@ use crate::support::{TestRun, root_with, scenario, text};
 #[test]
 fn the_projects_scenarios_pass_on_the_simulated_cluster() {
     let run = TestRun::new();
-    let output = run.run(&["run", "--cluster", "sim"]);
+    let output = run.run(&["run", "--cluster", "sim", "--jobs", "6"]);
     let printed = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{printed}{}", text(&output.stderr));
     let passed = printed.lines().filter(|line| line.starts_with("passed ")).count();

@@ -21,6 +21,7 @@ use crate::leader::election::run_as_leader;
 use crate::leader::lease::ProcessName;
 use crate::pass_queue::PassQueue;
 use crate::settings::Settings;
+use crate::stack::dependencies::ReadyStacks;
 use crate::stack::reconciler::Reconciler;
 use crate::stack::worker::Worker;
 use crate::target::copy::load_copy;
@@ -213,6 +214,7 @@ impl Agent {
             settings: &self.settings,
             clock: &self.clock,
             metrics: &self.metrics,
+            ready_stacks: ReadyStacks::default(),
             outcomes: Mutex::default(),
         };
         let saver = CopySaver { cluster: &self.cluster, agent: id, settings: &self.settings, target: &target };

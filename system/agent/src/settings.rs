@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use sindri_model::Entropy;
 
+use crate::cluster::ServiceAccount;
+
 /// Fraction of the interval over which polls are spread, so that the agents of a fleet do not poll at the same time.
 const JITTER_PARTS: u32 = 10;
 
@@ -20,6 +22,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// Namespaces that no stack may use, besides the agent's own.
     pub reserved_namespaces: Vec<String>,
+    /// ServiceAccount as which stacks are written that name none; `None` for the agent's own permissions.
+    pub default_service_account: Option<ServiceAccount>,
     /// Treatment of objects that other clients changed.
     pub drift: DriftMode,
     /// Limit on deletions in one pass without an approval.
@@ -40,6 +44,7 @@ impl Settings {
             polling_interval: Self::DEFAULT_POLLING_INTERVAL,
             namespace: None,
             reserved_namespaces: Vec::new(),
+            default_service_account: None,
             drift: DriftMode::default(),
             brake: Brake::default(),
             lease: true,

@@ -19,7 +19,7 @@ use crate::cluster_user::{
     ClusterUser, EDIT_SETTINGS, LIST_NAMESPACES, LIST_OBJECTS, NAMESPACE, READ_SETTINGS, SETTINGS, UserAction,
 };
 use crate::shell::Shell;
-use crate::{DemoFlags, prepare};
+use crate::{DemoFlags, create_runtime, find_binaries};
 
 /// Bundle that is submitted, below the project's directory.
 const BUNDLE: &str = "fixtures/bundles/shop-v1.yaml";
@@ -38,7 +38,7 @@ pub fn demo(flags: &DemoFlags) -> Result<(), ExitReason> {
             bundle.display()
         )));
     }
-    let (binaries, runtime) = prepare()?;
+    let (binaries, runtime) = (find_binaries()?, create_runtime()?);
     let workspace = Workspace::new(binaries, runtime.clone()).map_err(broken)?;
     let directory = workspace.path().to_owned();
     let done = Demo::new(workspace).and_then(|mut demo| {

@@ -1,6 +1,6 @@
 //! The conformance suite, and a demonstration that needs nothing else installed.
 //!
-//! Here are the flags; the exit codes are those of [`sindri_cluster::program`]. The program has one thread.
+//! Here are the flags; the exit codes are those of [`sindri_cluster::program`]. Each scenario runs on one thread.
 
 mod cluster_user;
 mod demo;
@@ -39,6 +39,9 @@ struct RunFlags {
     /// Only the scenarios with this text in their name or title.
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     filter: String,
+    /// Number of scenarios at the same time, each with processes and clusters of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    jobs: u32,
     /// List the scenarios and the behaviours that they prove.
     #[arg(long)]
     list: bool,
@@ -71,11 +74,15 @@ fn main() -> ExitCode {
     exit_code("sindri-conformance", done)
 }
 
-/// Finds the binaries next to this one, and creates the runtime.
-fn prepare() -> Result<(Binaries, Rc<InterruptibleRuntime>), ExitReason> {
+/// Finds the binaries next to this one.
+fn find_binaries() -> Result<Binaries, ExitReason> {
     let own = std::env::current_exe().map_err(|error| ExitReason::Failed(error.to_string()))?;
     let directory = own.parent().unwrap_or(Path::new("."));
-    let binaries = Binaries::find(directory).map_err(|missing| ExitReason::Usage(missing.to_string()))?;
+    Binaries::find(directory).map_err(|missing| ExitReason::Usage(missing.to_string()))
+}
+
+/// Creates the runtime of the current thread.
+fn create_runtime() -> Result<Rc<InterruptibleRuntime>, ExitReason> {
     let runtime = InterruptibleRuntime::new().map_err(|error| ExitReason::Failed(format!("cannot start: {error}")))?;
-    Ok((binaries, Rc::new(runtime)))
+    Ok(Rc::new(runtime))
 }

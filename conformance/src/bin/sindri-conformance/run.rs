@@ -3,15 +3,19 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::ScopedJoinHandle;
 
 use sindri_cluster::ProviderName;
 use sindri_cluster::program::{ExitReason, print_line};
+use sindri_conformance::binaries::Binaries;
 use sindri_conformance::providers::{create_provider, parse_provider};
 use sindri_conformance::report;
-use sindri_conformance::suite::{self, Outcome};
+use sindri_conformance::suite::{self, Case, Outcome};
 use sindri_world::scenario::{Library, Scenario};
 
-use crate::{RunFlags, prepare};
+use crate::{RunFlags, create_runtime, find_binaries};
 
 pub fn run(flags: &RunFlags) -> Result<(), ExitReason> {
     let name = provider_name(flags.cluster.as_deref())?;
@@ -24,39 +28,94 @@ pub fn run(flags: &RunFlags) -> Result<(), ExitReason> {
         chosen.into_iter().for_each(list);
         return Ok(());
     }
-    let (binaries, runtime) = prepare()?;
-    let provider = create_provider(name, &binaries)?;
-    // Created first, so that a path that cannot be written is reported before the suite runs.
+    // Checked first, so that a mistake is reported before a scenario runs.
+    let binaries = find_binaries()?;
+    create_provider(name, &binaries)?;
     let (json, junit) = (OutputFile::create(flags.json.as_deref())?, OutputFile::create(flags.junit.as_deref())?);
     let default = if flags.cluster.is_none() { " (default)" } else { "" };
     let scenarios = if chosen.len() == 1 { "scenario" } else { "scenarios" };
     print_line(format!("{} {scenarios} on cluster {name}{default}", chosen.len()));
-    let (mut cases, mut not_run) = (Vec::new(), None);
-    for scenario in chosen {
-        let case = suite::run(scenario, &library, &*provider, &binaries, &runtime);
-        if let Some(code) = runtime.interrupt_code() {
-            return Err(ExitReason::Interrupted(code));
-        }
-        if let (true, Outcome::NotRun(why)) = (cases.is_empty(), &case.outcome) {
-            not_run = Some(why.clone());
-        }
-        print_line(report::format_case(&case));
-        cases.push(case);
-        if not_run.is_some() {
-            break;
-        }
-    }
+    let jobs = usize::try_from(flags.jobs).unwrap_or(1).min(chosen.len());
+    let cases = run_all(&chosen, &Setup { library: &library, name, binaries: &binaries }, jobs)?;
+    let not_run = find_unavailable(&cases);
     if not_run.is_none() {
         print_line(report::summary(&cases));
     }
     json.write(&format!("{:#}\n", report::to_json(name, &cases)))?;
     junit.write(&report::to_junit(name, &cases))?;
     match not_run {
-        // If the first scenario gets no cluster, none does; if a later one gets none, it is a failure.
         Some(why) => Err(ExitReason::Unavailable(why)),
         None if report::failures(&cases) == 0 => Ok(()),
         None => Err(ExitReason::AlreadyReported),
     }
+}
+
+/// What every scenario runs with.
+struct Setup<'a> {
+    library: &'a Library,
+    name: ProviderName,
+    binaries: &'a Binaries,
+}
+
+/// Runs the scenarios on some threads and prints each result as it arrives. The results are in the order of the scenarios.
+fn run_all(chosen: &[&Scenario], setup: &Setup<'_>, jobs: usize) -> Result<Vec<Case>, ExitReason> {
+    let (next, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let take_next = || match is_stopped.load(Ordering::Relaxed) {
+        true => None,
+        false => Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < chosen.len()),
+    };
+    let mut cases: Vec<(usize, Case)> = Vec::new();
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        let workers: Vec<_> = (0..jobs)
+            .map(|_| {
+                let (sender, take_next) = (sender.clone(), &take_next);
+                scope.spawn(move || run_some(chosen, setup, take_next, &sender))
+            })
+            .collect();
+        drop(sender);
+        for (index, case) in receiver {
+            print_line(report::format_case(&case));
+            cases.push((index, case));
+            let has_no_cluster = cases.iter().all(|(_, case)| matches!(case.outcome, Outcome::NotRun(_)));
+            is_stopped.fetch_or(has_no_cluster, Ordering::Relaxed);
+        }
+        workers.into_iter().try_for_each(join)
+    })?;
+    cases.sort_by_key(|(index, _)| *index);
+    Ok(cases.into_iter().map(|(_, case)| case).collect())
+}
+
+/// Runs scenarios one after another on the current thread, until there are none left or a signal arrives.
+fn run_some(
+    chosen: &[&Scenario],
+    setup: &Setup<'_>,
+    take_next: &dyn Fn() -> Option<usize>,
+    results: &mpsc::Sender<(usize, Case)>,
+) -> Result<(), ExitReason> {
+    let (runtime, provider) = (create_runtime()?, create_provider(setup.name, setup.binaries)?);
+    while let Some(index) = take_next() {
+        let case = suite::run(chosen[index], setup.library, &*provider, setup.binaries, &runtime);
+        if let Some(code) = runtime.interrupt_code() {
+            return Err(ExitReason::Interrupted(code));
+        }
+        // The receiver lives until every sender is dropped.
+        let _sent = results.send((index, case));
+    }
+    Ok(())
+}
+
+fn join(worker: ScopedJoinHandle<'_, Result<(), ExitReason>>) -> Result<(), ExitReason> {
+    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// If no scenario got a cluster, returns why: none can. If only some got none, that is a failure of these.
+fn find_unavailable(cases: &[Case]) -> Option<String> {
+    let reasons = cases.iter().map(|case| match &case.outcome {
+        Outcome::NotRun(why) => Some(why.clone()),
+        _ => None,
+    });
+    reasons.collect::<Option<Vec<_>>>()?.into_iter().next()
 }
 
 fn nothing_chosen(flags: &RunFlags) -> ExitReason {

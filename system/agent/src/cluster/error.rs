@@ -1,8 +1,10 @@
 //! Failure of one request to the Kubernetes API, and the decision to retry it.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
+use sindri_model::ObjectKey;
 use thiserror::Error;
 
 /// Longer messages of a server are cut.
@@ -22,6 +24,38 @@ const REPLACE_HINT: &str =
 /// Start of the server's message about an applied object with a field of the wrong type.
 const MISTYPED: &str = "failed to create typed patch object";
 
+/// Operation that failed: its description, and the object that it concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedOperation {
+    text: String,
+    key: Option<Box<ObjectKey>>,
+}
+
+impl FailedOperation {
+    /// Returns the operation of a verb on an object.
+    pub fn on_object(verb: &str, key: &ObjectKey) -> Self {
+        Self { text: format!("{verb} {key}"), key: Some(Box::new(key.clone())) }
+    }
+}
+
+impl From<String> for FailedOperation {
+    fn from(text: String) -> Self {
+        Self { text, key: None }
+    }
+}
+
+impl From<&str> for FailedOperation {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl fmt::Display for FailedOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// Failure of one request. Each variant displays as one sentence that names the object.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ClusterError {
@@ -29,7 +63,7 @@ pub enum ClusterError {
     #[error("{operation}: the API server cannot be reached: {cause}{}", describe_attempts(*.attempts))]
     Unreachable {
         /// Attempted operation, with the object named.
-        operation: String,
+        operation: FailedOperation,
         /// Network failure.
         cause: String,
         /// Number of attempts, once retries were given up.
@@ -39,7 +73,7 @@ pub enum ClusterError {
     #[error("{operation}: {status} {reason}: {message}{}", describe_attempts(*.attempts))]
     Refused {
         /// Attempted operation, with the object named.
-        operation: String,
+        operation: FailedOperation,
         /// HTTP status.
         status: u16,
         /// Reason, such as `Invalid`.
@@ -59,7 +93,7 @@ pub enum ClusterError {
     #[error("{operation}: not sent, because the agent is shutting down")]
     ShuttingDown {
         /// Operation that was not attempted.
-        operation: String,
+        operation: FailedOperation,
     },
     /// Nothing may be deleted, because the broker has not responded since the start of the agent.
     #[error("{operation}: not sent, because the broker has not responded since the start of the agent")]
@@ -71,7 +105,7 @@ pub enum ClusterError {
     #[error("{operation}: the response cannot be read: {cause}")]
     Malformed {
         /// Attempted operation, with the object named.
-        operation: String,
+        operation: FailedOperation,
         /// Defect of the response.
         cause: String,
     },
@@ -79,7 +113,7 @@ pub enum ClusterError {
     #[error("{operation}: {cause}")]
     Internal {
         /// Attempted operation, with the object named.
-        operation: String,
+        operation: FailedOperation,
         /// Message of the panic.
         cause: String,
     },
@@ -98,7 +132,12 @@ fn describe_attempts(attempts: u32) -> String {
 
 impl ClusterError {
     /// Reads the error from the status and body of a response.
-    pub(super) fn from_response(operation: &str, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+    pub(super) fn from_response(
+        operation: FailedOperation,
+        status: u16,
+        retry_after: Option<Duration>,
+        body: &[u8],
+    ) -> Self {
         let document: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |field: &str| document[field].as_str().filter(|text| !text.is_empty());
         let reason = text("reason").map_or_else(|| canonical_reason(status), str::to_owned);
@@ -111,7 +150,7 @@ impl ClusterError {
         let details = Some(&document["details"]["name"]).filter(|_| document["kind"] == "Status");
         let about = details.and_then(Value::as_str).map(Box::from);
         let refused = Self::Refused {
-            operation: operation.to_owned(),
+            operation,
             status,
             reason: reason.into(),
             message,
@@ -121,6 +160,16 @@ impl ClusterError {
             attempts: 0,
         };
         if is_immutable { refused.with_hint(REPLACE_HINT) } else { refused }
+    }
+
+    /// Returns the object that the failed operation concerns, if it concerns one.
+    pub fn object(&self) -> Option<&ObjectKey> {
+        let (Self::Unreachable { operation, .. }
+        | Self::Refused { operation, .. }
+        | Self::ShuttingDown { operation }
+        | Self::Malformed { operation, .. }
+        | Self::Internal { operation, .. }) = self;
+        operation.key.as_deref()
     }
 
     /// Adds advice to the message; replaces the advice to replace the object.
@@ -247,7 +296,7 @@ mod tests {
 
     fn refused(status: u16, message: &str) -> ClusterError {
         let body = serde_json::json!({"message": message}).to_string();
-        ClusterError::from_response("apply ConfigMap shop/a", status, None, body.as_bytes())
+        ClusterError::from_response("apply ConfigMap shop/a".into(), status, None, body.as_bytes())
     }
 
     #[test]
@@ -270,12 +319,12 @@ mod tests {
     fn only_a_status_that_names_the_object_proves_its_absence() {
         let status = |kind: &str, name: &str| {
             let body = serde_json::json!({"kind": kind, "code": 404, "details": {"name": name, "kind": "configmaps"}});
-            ClusterError::from_response("read ConfigMap shop/a", 404, None, body.to_string().as_bytes())
+            ClusterError::from_response("read ConfigMap shop/a".into(), 404, None, body.to_string().as_bytes())
         };
         assert!(status("Status", "a").proves_absence("a"));
         assert!(!status("Status", "shop").proves_absence("a"), "the namespace is missing");
         assert!(!status("Error", "a").proves_absence("a"));
-        let page = ClusterError::from_response("read ConfigMap shop/a", 404, None, b"404 page not found");
+        let page = ClusterError::from_response("read ConfigMap shop/a".into(), 404, None, b"404 page not found");
         assert!(page.is_not_found() && !page.proves_absence("a"));
     }
 
@@ -285,7 +334,7 @@ mod tests {
             "message": "Secret \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set",
             "details": {"causes": [{"field": "data"}]},
         });
-        let refused = ClusterError::from_response("apply Secret shop/a", 422, None, body.to_string().as_bytes());
+        let refused = ClusterError::from_response("apply Secret shop/a".into(), 422, None, body.to_string().as_bytes());
         let text = refused.clone().without_content().to_string();
         assert!(text.contains("not valid in data (its content is not shown); this cannot be changed"), "{text}");
         assert!(refused.to_string().ends_with("the object is replaced"), "{refused}");

@@ -15,13 +15,15 @@ mod resource;
 mod response_object;
 mod retry;
 mod rewritten_field;
+mod service_account;
 mod watch;
 pub(crate) mod write_gate;
 
 pub use connect::{ConnectError, Sender, kube_client, sender};
-pub use error::{ClusterError, Retry};
+pub use error::{ClusterError, FailedOperation, Retry};
 pub use live_object::LiveObject;
 pub use objects::{AppliedObject, ApplyMode, ApplyPatch, Cluster, DeleteResult};
 pub use resource::ApiResource;
 pub use response_object::AppliedFieldsHash;
 pub use retry::RetryPolicy;
+pub use service_account::ServiceAccount;

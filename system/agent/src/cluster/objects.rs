@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use k8s_openapi::Metadata;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Event, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -29,6 +29,7 @@ use super::resource::ApiResource;
 use super::response_object::{FIELD_MANAGER, ResponseObject};
 use super::retry::RetryPolicy;
 use super::rewritten_field::find_rewritten_field;
+use super::service_account::ServiceAccount;
 use super::watch::{METADATA, Watch};
 use super::write_gate::WriteGate;
 use crate::telemetry::metrics::Metrics;
@@ -215,6 +216,13 @@ impl Cluster {
         Self { may_delete: false, ..self.clone() }
     }
 
+    /// Returns a client of the same cluster whose writes, dry runs included, are authorized as those of a ServiceAccount.
+    pub(crate) fn as_service_account(&self, account: Option<&ServiceAccount>) -> Self {
+        let mut client = self.clone();
+        client.api.impersonated_user = account.map(|account| account.to_user().into());
+        client
+    }
+
     /// Returns the write gate. From the first call on, writes wait until it is open.
     pub(crate) fn write_gate(&self) -> WriteGate {
         self.api.write_gate().clone()
@@ -274,7 +282,7 @@ impl Cluster {
         match self.read_metadata(&crds, &key).await {
             Ok(None) => Ok(()),
             Ok(Some(_)) => {
-                let operation = format!("find the kind {}", known.kind);
+                let operation = format!("find the kind {}", known.kind).into();
                 let cause = format!("{key} exists, and no version of it is served");
                 Err(ClusterError::Malformed { operation, cause })
             }
@@ -553,6 +561,17 @@ impl Cluster {
         let path = format!("{path}?fieldManager={FIELD_MANAGER}");
         let request = ApiRequest::new(Operation::Object("write", key), method, path, serialize(object));
         self.api.send(&request).await.map(drop)
+    }
+
+    /// Creates an Event, unless it exists.
+    pub(crate) async fn create_event(&self, event: &Event) -> Result<(), ClusterError> {
+        let resource = ApiResource::from_namespaced_type::<Event>();
+        let (namespace, name) = (event.metadata.namespace.as_deref(), event.metadata.name.as_deref());
+        let key = resource.object_key(namespace, name.unwrap_or_default());
+        match self.create_or_replace(&resource, &key, event).await {
+            Err(error) if error.is_conflict() => Ok(()),
+            created => created,
+        }
     }
 
     /// Removes the ownership label and annotations from the object with this UID, and changes nothing else. An object that

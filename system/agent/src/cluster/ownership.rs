@@ -15,10 +15,10 @@ pub const OBJECT_ANNOTATION: &str = "brokkr.io/object";
 /// Label: id of the stack, for label selectors.
 pub const STACK_LABEL: &str = "brokkr.io/stack";
 
-/// Annotations that the agent sets.
 /// Object annotation: `disabled` keeps the object when it is no longer declared, or when its stack is removed.
 pub const PRUNE_ANNOTATION: &str = "sindri.dev/prune";
 
+/// Annotations that the agent sets.
 const ANNOTATIONS: [&str; 3] = [CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, STACK_ANNOTATION];
 
 /// Ownership label and annotations of a live object.
@@ -43,6 +43,13 @@ impl Ownership {
     /// Returns true if they name `stack` and the object's own key: the object belongs to the stack and is not a copy.
     pub fn proves_owner(&self, stack: StackId, key: &ObjectKey) -> bool {
         self.stack.as_deref() == Some(&stack.to_string()) && self.object.as_deref() == Some(&key.to_string())
+    }
+
+    /// Returns the id of another stack in the annotation of an object that is not a copy. An object without its own key was
+    /// created by another implementation of the same annotations.
+    pub fn annotated_owner(&self, stack: StackId, key: &ObjectKey) -> Option<&str> {
+        let owner = self.stack.as_deref().filter(|owner| *owner != stack.to_string())?;
+        self.object.as_ref().is_none_or(|object| *object == key.to_string()).then_some(owner)
     }
 
     /// Returns the id of another stack that is proved to own the object at `key`.

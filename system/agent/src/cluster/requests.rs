@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::connect::Sender;
-use super::error::ClusterError;
+use super::error::{ClusterError, FailedOperation};
 use super::retry::RetryPolicy;
 use super::write_gate::WriteGate;
 use crate::telemetry::metrics::Metrics;
@@ -52,6 +52,8 @@ pub(super) struct ApiClient {
     pub(super) deadline: Option<Instant>,
     /// Once cancelled, failed requests are not retried any more; requests in flight end normally.
     pub(super) no_more_retries: CancellationToken,
+    /// User as which writes are sent; `None` for the agent itself.
+    pub(super) impersonated_user: Option<Arc<str>>,
 }
 
 /// Description of a request for error messages, such as `apply ConfigMap shop/a`. Formatted only when an error occurs.
@@ -59,6 +61,16 @@ pub(super) enum Operation<'a> {
     /// A verb and the object that it is applied to.
     Object(&'static str, &'a ObjectKey),
     Other(String),
+}
+
+impl Operation<'_> {
+    /// Returns the operation of an error.
+    pub(super) fn to_failed(&self) -> FailedOperation {
+        match self {
+            Self::Object(verb, key) => FailedOperation::on_object(verb, key),
+            Self::Other(text) => text.as_str().into(),
+        }
+    }
 }
 
 impl fmt::Display for Operation<'_> {
@@ -92,6 +104,8 @@ pub(super) struct ApiResponse {
 }
 
 pub(super) const JSON: &str = "application/json";
+/// Header with the user as which the API server authorizes a request.
+const IMPERSONATE_USER: &str = "impersonate-user";
 
 impl<'a> ApiRequest<'a> {
     pub(super) fn new(operation: Operation<'a>, method: Method, path: String, body: Bytes) -> Self {
@@ -109,11 +123,11 @@ impl<'a> ApiRequest<'a> {
     }
 
     pub(super) fn malformed(&self, cause: impl Into<String>) -> ClusterError {
-        ClusterError::Malformed { operation: self.operation.to_string(), cause: cause.into() }
+        ClusterError::Malformed { operation: self.operation.to_failed(), cause: cause.into() }
     }
 
     pub(super) fn unreachable(&self, cause: String) -> ClusterError {
-        ClusterError::Unreachable { operation: self.operation.to_string(), cause, attempts: 0 }
+        ClusterError::Unreachable { operation: self.operation.to_failed(), cause, attempts: 0 }
     }
 
     fn timed_out(&self, limit: Duration) -> ClusterError {
@@ -139,6 +153,7 @@ impl ApiClient {
             shutdown: CancellationToken::new(),
             deadline: None,
             no_more_retries: CancellationToken::new(),
+            impersonated_user: None,
         }
     }
 
@@ -175,7 +190,7 @@ impl ApiClient {
 
     fn check_not_shutting_down(&self, request: &ApiRequest<'_>) -> Result<(), ClusterError> {
         if self.shutdown.is_cancelled() {
-            return Err(ClusterError::ShuttingDown { operation: request.operation.to_string() });
+            return Err(ClusterError::ShuttingDown { operation: request.operation.to_failed() });
         }
         Ok(())
     }
@@ -290,6 +305,11 @@ impl ApiClient {
             Some(etag) => builder.header(IF_NONE_MATCH, etag),
             None => builder,
         };
+        // Reads serve the agent's own decisions, and need its own permissions.
+        let builder = match &self.impersonated_user {
+            Some(user) if request.method != Method::GET => builder.header(IMPERSONATE_USER, &**user),
+            _ => builder,
+        };
         let http_request =
             builder.body(Body::from(request.body.clone())).map_err(|error| request.malformed(error.to_string()))?;
         let sent = self.sender.clone().oneshot(http_request).await;
@@ -297,8 +317,8 @@ impl ApiClient {
         let (head, body) = response.into_parts();
         if head.status.as_u16() >= 400 {
             let (after, body) = (retry_after(&head.headers), read_body(request, body).await?);
-            let operation = request.operation.to_string();
-            let error = ClusterError::from_response(&operation, head.status.as_u16(), after, &body);
+            let operation = request.operation.to_failed();
+            let error = ClusterError::from_response(operation, head.status.as_u16(), after, &body);
             return Err(if request.is_confidential { error.without_content() } else { error });
         }
         Ok((head, body))

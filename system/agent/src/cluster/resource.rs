@@ -42,6 +42,11 @@ impl ApiResource {
         }
     }
 
+    /// Returns `group/version`, or the version alone for the core group.
+    pub fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+
     /// Returns the resource that a CustomResourceDefinition declares in one of its versions.
     pub fn from_crd(crd: &Value, version: &str) -> Option<Self> {
         let spec = &crd["spec"];

@@ -111,8 +111,8 @@ impl Watch {
         let object = &event.object.value;
         if event.event_type == "ERROR" {
             let status = object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
-            let (operation, body) = (self.request.operation.to_string(), object.to_string());
-            return Err(ClusterError::from_response(&operation, status, None, body.as_bytes()));
+            let (operation, body) = (self.request.operation.to_failed(), object.to_string());
+            return Err(ClusterError::from_response(operation, status, None, body.as_bytes()));
         }
         let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !resource_version.is_empty() {

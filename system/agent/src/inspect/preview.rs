@@ -13,7 +13,9 @@ use crate::pass::content::ContentSearch;
 use crate::pass::ignored_values::copy_ignored_fields;
 use crate::pass::inventory::load_inventory;
 use crate::pass::observe::{Observation, read_live_objects};
-use crate::pass::plan::{Hold, PlanInputs, Write, find_excess, find_single_holds, make_plan, render_plan};
+use crate::pass::plan::{
+    Hold, PlanInputs, Write, find_adoption, find_excess, find_single_holds, make_plan, render_plan,
+};
 use crate::pass::resolve::{ResolveError, resolve_bundle};
 use crate::pass::summary::PassError;
 use crate::target::claims::Claims;
@@ -32,7 +34,8 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     revisions.iter().for_each(|revision| claims.add(revision.stack_id, revision.sequence_id, &revision.declared));
     let mut text = String::new();
     for revision in &revisions {
-        let annotations = policies.get(&revision.stack_id).cloned().unwrap_or_default();
+        let policy = policies.get(&revision.stack_id);
+        let annotations = policy.map(|policy| policy.annotations.clone()).unwrap_or_default();
         let (policy, _) = StackPolicy::from_annotations(&agent.settings, &annotations);
         let removal = if revision.is_deletion_marker { ", to be removed" } else { "" };
         let preview = preview_stack(&agent.cluster, revision, &claims, &policy).await;
@@ -59,8 +62,9 @@ async fn preview_stack(
         read_live_objects(cluster, &Reflector::default(), &desired, &inventory).await;
     let (inventory, live, drift) = (&inventory, &live, policy.drift);
     let releases_all = policy.releases_on_removal;
+    let (last_applied, ready, unreadable_kinds) = (None, None, &unreadable);
     let inputs =
-        PlanInputs { inventory, live, unreadable: &unreadable, last_applied: None, claims, drift, releases_all };
+        PlanInputs { inventory, live, unreadable: unreadable_kinds, last_applied, claims, drift, releases_all, ready };
     let mut plan = make_plan(&desired, inputs)?;
     copy_ignored_fields(cluster, &mut plan.writes).await?;
     let mut changes = Vec::new();
@@ -73,7 +77,8 @@ async fn preview_stack(
     plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
     let foreign = ContentSearch { cluster, inventory, claims }.find_all_foreign(&plan).await;
     let excess = find_excess(&plan, inventory, &desired, &policy.brake);
-    let holds: Vec<Hold> = excess.into_iter().chain(find_single_holds(&plan, &foreign, &policy.brake)).collect();
+    let holds = find_adoption(&plan).into_iter().chain(excess);
+    let holds: Vec<Hold> = holds.chain(find_single_holds(&plan, &foreign, &policy.brake)).collect();
     let mut text = String::new();
     for line in render_plan(&plan, inventory, live, &holds).lines() {
         text.push_str(&format!("{line}\n"));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sindri_client::Client;
 use sindri_model::wire::{ApprovalRequest, ApprovalState};
-use sindri_model::{AgentId, Checksum};
+use sindri_model::{AgentId, Checksum, ObjectKey};
 
 use super::desired::DesiredStack;
 use super::plan::{ForeignObjects, Hold};
@@ -33,6 +33,8 @@ pub enum ApprovalDecision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldMessage {
     reasons: Vec<String>,
+    /// Objects that are held back, each with its reason.
+    pub objects: Vec<(ObjectKey, String)>,
     /// State of the approval.
     approval: String,
 }
@@ -69,7 +71,8 @@ pub async fn request_approval(
         },
         Err(error) => format!("this waits for an approval, which could not be requested: {error}"),
     };
-    ApprovalDecision::Held { holds, message: HoldMessage { reasons, approval } }
+    let objects = holds.iter().filter_map(|hold| Some((hold.key()?.clone(), cut(hold.to_string())))).collect();
+    ApprovalDecision::Held { holds, message: HoldMessage { reasons, objects, approval } }
 }
 
 /// Returns the digest of exactly these deletions of this revision: an approval is valid for nothing else.
@@ -83,6 +86,8 @@ fn digest(desired: &DesiredStack, holds: &[Hold]) -> Checksum {
 fn digest_text(hold: &Hold) -> String {
     match hold {
         Hold::TooMany { deletes, total } => format!("TooMany {{ deletes: {deletes}, of: {total} }}"),
+        // The same for the rest of the objects after an interruption.
+        Hold::Adoption { owners, .. } => format!("Adoption {{ owners: {owners:?} }}"),
         Hold::Data { key, uid } => format!("Data {{ key: {key:?}, uid: {uid:?} }}"),
         Hold::Foreign { key, uid, objects } => format!("Others {{ key: {key:?}, uid: {uid:?}, held: {objects:?} }}"),
     }
@@ -92,7 +97,7 @@ fn digest_text(hold: &Hold) -> String {
 fn approved_objects(holds: Vec<Hold>) -> ForeignObjects {
     let foreign = holds.into_iter().filter_map(|hold| match hold {
         Hold::Foreign { key, objects, .. } => Some((key, objects)),
-        Hold::TooMany { .. } | Hold::Data { .. } => None,
+        Hold::TooMany { .. } | Hold::Adoption { .. } | Hold::Data { .. } => None,
     });
     foreign.collect()
 }

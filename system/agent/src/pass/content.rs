@@ -12,7 +12,8 @@ use sindri_model::{ObjectKey, StackId};
 use tokio::time::Instant;
 
 use super::inventory::Inventory;
-use super::plan::{Delete, DeleteOrder, ForeignObjects, Plan, Stage};
+use super::plan::{Delete, ForeignObjects, Plan};
+use super::stage::{DeleteOrder, Stage};
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::namespaces::DEFAULT_NAMESPACE;
 use crate::cluster::{ApiResource, Cluster, ClusterError, LiveObject};

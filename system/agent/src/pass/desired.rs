@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sindri_model::{ObjectKey, RevisionId, StackId};
+use sindri_model::{Checksum, ObjectKey, RevisionId, StackId};
 
 use super::inventory::RevisionPosition;
+use super::order::Turn;
 use crate::cluster::ignore::IgnoredFields;
 use crate::cluster::ownership::{RevisionOwner, add_ownership};
 use crate::cluster::{ApiResource, ApplyPatch};
@@ -27,6 +28,10 @@ pub struct DesiredObject {
     pub ignored: IgnoredFields,
     /// True if it may be deleted and created again when the server rejects a change.
     pub replace: bool,
+    /// Turn in which it is applied.
+    pub turn: Turn,
+    /// Checksum of the manifest of an object that is created once, and not again when it is gone.
+    pub once: Option<Checksum>,
 }
 
 impl DesiredObject {

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sindri_model::{Epoch, ObjectKey, RevisionId, Sequence, StackId};
+use sindri_model::{Checksum, Epoch, ObjectKey, RevisionId, Sequence, StackId};
 use thiserror::Error;
 
 use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError};
@@ -35,6 +35,8 @@ pub struct Entry {
     pub resource: Arc<ApiResource>,
     /// UID of the object, once it is known.
     pub uid: Option<String>,
+    /// Checksum of the manifest with which an object that is applied once was created.
+    pub once: Option<Checksum>,
 }
 
 /// Serialized entries. There are thousands of few resource types, so the type is stored once for all of its objects.
@@ -43,12 +45,14 @@ pub struct Entry {
 enum StoredEntries {
     /// Objects of one type; group and kind of their keys are those of the resource.
     Grouped { resource: ApiResource, objects: Vec<StoredObject> },
-    /// A single object. Earlier versions of the agent wrote only this form.
+    /// A single object, with everything that is known of it.
     Single {
         key: ObjectKey,
         resource: ApiResource,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uid: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        once: Option<Checksum>,
     },
 }
 
@@ -59,13 +63,13 @@ impl StoredEntries {
     fn from_entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Self> {
         let mut grouped: BTreeMap<&ApiResource, Vec<StoredObject>> = BTreeMap::new();
         let mut stored = Vec::new();
-        for Entry { key, resource, uid } in entries {
-            if (&key.group, &key.kind) == (&resource.group, &resource.kind) {
+        for Entry { key, resource, uid, once } in entries {
+            if once.is_none() && (&key.group, &key.kind) == (&resource.group, &resource.kind) {
                 let object = (key.namespace.clone(), key.name.clone(), uid.clone());
                 grouped.entry(resource).or_default().push(object);
             } else {
                 let (key, resource) = (ObjectKey::clone(key), ApiResource::clone(resource));
-                stored.push(Self::Single { key, resource, uid: uid.clone() });
+                stored.push(Self::Single { key, resource, uid: uid.clone(), once: once.clone() });
             }
         }
         let grouped = grouped.into_iter();
@@ -76,13 +80,13 @@ impl StoredEntries {
     fn into_entries(self) -> Vec<Entry> {
         let (resource, objects) = match self {
             Self::Grouped { resource, objects } => (Arc::new(resource), objects),
-            Self::Single { key, resource, uid } => {
-                return vec![Entry { key: Arc::new(key), resource: Arc::new(resource), uid }];
+            Self::Single { key, resource, uid, once } => {
+                return vec![Entry { key: Arc::new(key), resource: Arc::new(resource), uid, once }];
             }
         };
         let entry = |(namespace, name, uid): StoredObject| {
             let key = Arc::new(resource.object_key(namespace.as_deref(), &name));
-            Entry { key, resource: resource.clone(), uid }
+            Entry { key, resource: resource.clone(), uid, once: None }
         };
         objects.into_iter().map(entry).collect()
     }
@@ -184,6 +188,12 @@ impl Inventory {
     pub fn set_uid(&mut self, key: &ObjectKey, uid: &str) {
         let entry = self.chunks.iter_mut().find_map(|chunk| chunk.get_mut(key));
         entry.expect("an object is in the inventory before it is written").uid = Some(uid.to_owned());
+    }
+
+    /// Records that an object that is applied once was created with this manifest.
+    pub fn set_once(&mut self, key: &ObjectKey, manifest: &Checksum) {
+        let entry = self.chunks.iter_mut().find_map(|chunk| chunk.get_mut(key));
+        entry.expect("an object is in the inventory before it is written").once = Some(manifest.clone());
     }
 
     /// Removes the entry of an object that is gone or owned by another.
@@ -373,7 +383,7 @@ mod tests {
             namespace: Some("shop".into()),
             name: format!("object-{number}"),
         };
-        Entry { key: Arc::new(key), resource: config_maps(), uid: None }
+        Entry { key: Arc::new(key), resource: config_maps(), uid: None, once: None }
     }
 
     /// Serializes an inventory and reads it again.
@@ -435,11 +445,13 @@ mod tests {
             }),
             resource: Arc::new(ApiResource::from_cluster_type::<Namespace>()),
             uid: None,
+            once: None,
         };
         let mut renamed = entry(2);
         Arc::make_mut(&mut renamed.key).kind = "Renamed".into();
+        let once = Entry { once: Some(Checksum::compute("a")), ..entry(3) };
         let mut inventory = Inventory::default();
-        [entry(0), with_uid, cluster_scoped, renamed].into_iter().for_each(|entry| inventory.insert(entry));
+        [entry(0), with_uid, cluster_scoped, renamed, once].into_iter().for_each(|entry| inventory.insert(entry));
         assert_eq!(reread(stack, &inventory), inventory);
     }
 

@@ -149,7 +149,12 @@ pub async fn find_stack_objects(cluster: &Cluster, stack: StackId) -> Result<Vec
     let mut entries = Vec::new();
     for objects in run_concurrently(cluster.list_resources().await?, list).await {
         let owned = objects?.into_iter().filter(|object| object.ownership.proves_owner(stack, &object.key));
-        entries.extend(owned.map(|LiveObject { key, resource, uid, .. }| Entry { key, resource, uid: Some(uid) }));
+        entries.extend(owned.map(|LiveObject { key, resource, uid, .. }| Entry {
+            key,
+            resource,
+            uid: Some(uid),
+            once: None,
+        }));
     }
     Ok(entries)
 }

@@ -7,12 +7,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use sindri_model::wire::DeploymentObject;
-use sindri_model::{Bundle, BundleError, DeclaredObject, ObjectKey};
+use sindri_model::{Bundle, BundleError, Checksum, DeclaredObject, ObjectKey};
 use thiserror::Error;
 
 use super::desired::{DesiredObject, DesiredStack, Goal};
 use super::inventory::{RevisionPosition, is_inventory_name};
-use super::plan::Stage;
+use super::order::Turn;
+use super::stage::Stage;
 use crate::cluster::ignore::{IGNORE_ANNOTATION, IgnoredFields};
 use crate::cluster::ownership::{RevisionOwner, ensure_mapping};
 use crate::cluster::{ApiResource, Cluster, ClusterError};
@@ -21,6 +22,10 @@ use crate::target::copy::is_copy_name;
 
 /// Object annotation: `"true"` lets the agent delete the object and create it again when the server rejects a change.
 pub const REPLACE_ANNOTATION: &str = "brokkr.io/replace";
+
+/// Object annotation: `once` or `always`. An object that is applied once is not created again when it is gone, unless its
+/// declaration changes. The default for Jobs that are deleted some time after they have finished is `once`.
+pub const APPLY_ANNOTATION: &str = "sindri.dev/apply";
 
 /// Reason why a bundle cannot be resolved.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -57,9 +62,10 @@ pub async fn resolve_bundle(
     let mut objects = Vec::with_capacity(declared.len());
     let owner = Arc::new(RevisionOwner::new(stack, &revision.yaml_checksum));
     let mut problems = Vec::new();
+    let has_turns = declared.iter().any(|item| Turn::is_declared(&item.annotations));
     for (item, location) in declared.into_iter().zip(locations) {
         let document = item.document;
-        match location.and_then(|(key, resource)| build_object(item, key, resource, owner.clone(), ignore)) {
+        match location.and_then(|(key, resource)| build_object(item, key, resource, owner.clone(), ignore, has_turns)) {
             Ok(object) => objects.push(Arc::new(object)),
             Err(problem) => problems.push(format!("document {document}: {problem}")),
         }
@@ -78,6 +84,7 @@ fn build_object(
     resource: Arc<ApiResource>,
     owner: Arc<RevisionOwner>,
     ignore: &str,
+    has_turns: bool,
 ) -> Result<DesiredObject, String> {
     let DeclaredObject { document, annotations, mut manifest, .. } = item;
     if key.namespace.is_none()
@@ -98,7 +105,20 @@ fn build_object(
     if key.group.is_empty() && key.kind == "Secret" {
         encode_secret(&mut manifest);
     }
-    Ok(DesiredObject { document, key, resource, manifest, owner, ignored, replace })
+    let turn = if has_turns { Turn::from_annotations(&key, &annotations) } else { Ok(Turn::default()) };
+    let turn = turn.map_err(|error| format!("{key}: {error}"))?;
+    let is_once = is_applied_once(&key, &manifest, annotation(APPLY_ANNOTATION))?;
+    let once = is_once.then(|| Checksum::compute(&manifest.to_string()));
+    Ok(DesiredObject { document, key, resource, manifest, owner, ignored, replace, turn, once })
+}
+
+fn is_applied_once(key: &ObjectKey, manifest: &Value, annotation: &str) -> Result<bool, String> {
+    match annotation {
+        "once" => Ok(true),
+        "always" => Ok(false),
+        "" => Ok(key.group == "batch" && key.kind == "Job" && manifest["spec"]["ttlSecondsAfterFinished"].is_number()),
+        other => Err(format!("{key}: {APPLY_ANNOTATION}: {other:?} is neither once nor always")),
+    }
 }
 
 /// Converts a Secret's `stringData` to `data`, as the server does. The server never returns `stringData`, so that each
@@ -205,7 +225,7 @@ mod tests {
             &sindri_model::Checksum::compute(""),
         );
         let key = item.key.clone();
-        build_object(item, key, Arc::new(resource), Arc::new(owner), ignore).unwrap()
+        build_object(item, key, Arc::new(resource), Arc::new(owner), ignore, false).unwrap()
     }
 
     /// Returns the object as a server without admission webhooks stores it.

@@ -15,13 +15,15 @@ use super::inventory::{
     Completeness, Inventory, InventoryError, RevisionPosition, delete_inventory, load_inventory, rewrite_inventory,
 };
 use super::observe::{LiveSet, Observation, find_stack_objects, read_live_objects};
+use super::order::ReadyObjects;
 use super::plan::{
-    AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_excess, find_single_holds, make_plan, render_plan,
+    AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_adoption, find_excess, find_single_holds, make_plan,
+    render_plan,
 };
 use super::resolve::{ResolveError, resolve_bundle};
-use super::summary::{PassError, PassSummary, PresentObject};
+use super::summary::{PassError, PassSummary, PresentObject, Waiting};
 use crate::cluster::reflector::Reflector;
-use crate::cluster::{AppliedObject, Cluster};
+use crate::cluster::{ApiResource, AppliedObject, Cluster};
 use crate::settings::DriftMode;
 use crate::target::claims::Claims;
 use crate::target::policy::StackPolicy;
@@ -36,11 +38,19 @@ pub struct PassCache {
     had_inventory: bool,
     /// Result of the last pass.
     last_applied: Option<AppliedState>,
+    /// Objects that were ready after the last pass, while others wait for them.
+    pub ready: ReadyObjects,
     /// Resolved bundle, and the ignored fields of the policy with which it was resolved.
     desired: Option<(DesiredStack, String)>,
 }
 
 impl PassCache {
+    /// Returns the resource type and the UID of an object of the stack, if they are known.
+    pub fn find_object(&self, key: &ObjectKey) -> Option<(&ApiResource, Option<&str>)> {
+        let entry = self.inventory.as_ref()?.get(key)?;
+        Some((&entry.resource, entry.uid.as_deref()))
+    }
+
     /// Returns the number of objects in the inventory, if it is known.
     pub fn managed_objects(&self) -> Option<usize> {
         self.inventory.as_ref().map(|inventory| inventory.entries().count())
@@ -52,7 +62,9 @@ impl PassCache {
 pub struct Pass<'a> {
     /// Client of the cluster, which does not retry any more once a newer revision waits.
     pub cluster: &'a Cluster,
-    /// Client for deletes, which does not retry any more once the target state of any stack has changed.
+    /// The same client for writes, as the ServiceAccount of the stack if it has one.
+    pub write_cluster: &'a Cluster,
+    /// Client for deletes, also as that ServiceAccount, which does not retry any more once the target state of any stack has changed.
     pub delete_cluster: &'a Cluster,
     /// Client of the broker, for approvals.
     pub broker: &'a Client,
@@ -66,6 +78,8 @@ pub struct Pass<'a> {
     pub claims: &'a Claims,
     /// Policy of the stack.
     pub policy: &'a StackPolicy,
+    /// Names of the stacks that this one depends on, and that are not ready.
+    pub unready_dependencies: &'a [String],
 }
 
 impl Pass<'_> {
@@ -78,6 +92,9 @@ impl Pass<'_> {
         let (Some(inventory), Some((desired, _))) = (&mut cache.inventory, &cache.desired) else {
             unreachable!("both were just read")
         };
+        if let Some(waiting) = self.find_unready_dependencies(desired, inventory) {
+            return Ok(PassSummary { waiting: Some(waiting), ..PassSummary::default() });
+        }
         let Observation { live, unreadable } =
             read_live_objects(self.cluster, self.reflector, desired, inventory).await;
         let last_applied = cache.last_applied.as_ref();
@@ -85,16 +102,31 @@ impl Pass<'_> {
         // The drift of a suspended stack is reported, and not corrected.
         let drift = if is_suspended && drift == DriftMode::Correct { DriftMode::Detect } else { drift };
         let (claims, releases_all) = (self.claims, releases_on_removal);
-        let inputs =
-            PlanInputs { inventory, live: &live, unreadable: &unreadable, last_applied, claims, drift, releases_all };
+        let inputs = PlanInputs {
+            inventory,
+            live: &live,
+            unreadable: &unreadable,
+            last_applied,
+            claims,
+            drift,
+            releases_all,
+            ready: Some(&cache.ready),
+        };
         let mut plan = make_plan(desired, inputs)?;
         if self.revision.is_from_copy() {
             plan.deletes.clear();
             plan.releases.clear();
         }
-        let (cluster, stack, position) = (self.cluster, desired.stack, desired.position);
+        let executor = |inventory| Executor {
+            cluster: self.write_cluster,
+            inventory_cluster: self.cluster,
+            stack: desired.stack,
+            inventory,
+            position: desired.position,
+            claims,
+        };
         if is_suspended {
-            let result = Executor { cluster, stack, inventory, position, claims }.compare(&plan).await?;
+            let result = executor(inventory).compare(&plan).await?;
             let present = find_present(desired, &live, &result.applied);
             let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
             let before = cache.last_applied.take();
@@ -103,20 +135,25 @@ impl Pass<'_> {
             return Ok(PassSummary { is_suspended, drifted, present, unreadable, ..PassSummary::default() });
         }
         let mut approval = ApprovalDecision::NotNeeded;
-        if let Some(excess) = find_excess(&plan, inventory, desired, &self.policy.brake) {
-            approval = self.decide_approval(desired, inventory, &live, &plan, Some(excess)).await;
+        let excess = find_excess(&plan, inventory, desired, &self.policy.brake);
+        let has_excess = excess.is_some();
+        let holds: Vec<Hold> = find_adoption(&plan).into_iter().chain(excess).collect();
+        if !holds.is_empty() {
+            approval = self.decide_approval(desired, inventory, &live, &plan, holds).await;
             if let ApprovalDecision::Held { message, .. } = approval {
                 let unreadable = unreadable.into_errors();
                 let (held, drifted) = (Some(message), plan.drifted);
                 return Ok(PassSummary { held, drifted, unreadable, ..PassSummary::default() });
             }
-            plan.inventory_ahead.approved = Some(desired.revision);
+            if has_excess {
+                plan.inventory_ahead.approved = Some(desired.revision);
+            }
         }
         log_plan(desired, &plan);
         copy_ignored_fields(self.cluster, &mut plan.writes).await?;
         // Cleared until the writes have ended, so that the next pass looks at every object if one fails.
         let before = cache.last_applied.take();
-        let mut executor = Executor { cluster, stack, inventory, position, claims };
+        let mut executor = executor(inventory);
         let mut result = match executor.write(&plan).await {
             Ok(result) => result,
             Err(error) => {
@@ -136,7 +173,7 @@ impl Pass<'_> {
         let released = if plan.releases.is_empty() { Vec::new() } else { executor.release(&plan.releases).await? };
         // The content of namespaces and CRDs is searched after the writes, so that a search that takes long delays none.
         if let ApprovalDecision::NotNeeded = approval {
-            approval = self.decide_approval(desired, executor.inventory, &live, &plan, None).await;
+            approval = self.decide_approval(desired, executor.inventory, &live, &plan, Vec::new()).await;
         }
         let (held, approved) = hold_deletes(&mut plan, approval);
         let approved = self.policy.brake.is_on.then_some(&approved);
@@ -147,13 +184,31 @@ impl Pass<'_> {
         deleted?;
         let is_complete = result.terminating.is_empty() && held.is_none() && unreadable.is_empty();
         if let (Goal::Removed, true, Some(inventory)) = (&desired.goal, is_complete, &mut cache.inventory) {
-            result.terminating = finish_removal(cluster, desired, inventory).await?;
+            result.terminating = finish_removal(self.cluster, desired, inventory).await?;
         }
         let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
         let rewritten_fields = cache.last_applied.iter().flat_map(rewritten_fields).collect();
         let terminating = result.terminating;
         let unreadable = unreadable.into_errors();
-        Ok(PassSummary { terminating, drifted, held, present, rewritten_fields, released, is_suspended, unreadable })
+        let waiting = plan.waiting.map(Waiting::Turn);
+        Ok(PassSummary {
+            terminating,
+            drifted,
+            held,
+            present,
+            rewritten_fields,
+            released,
+            is_suspended,
+            unreadable,
+            waiting,
+        })
+    }
+
+    /// Returns the stacks for which a revision has to wait. One that was applied here before does not wait again.
+    fn find_unready_dependencies(&self, desired: &DesiredStack, inventory: &Inventory) -> Option<Waiting> {
+        let is_new = desired.goal != Goal::Removed && inventory.applied != Some(desired.position);
+        let names = self.unready_dependencies;
+        (is_new && !names.is_empty()).then(|| Waiting::Stacks(names.to_vec()))
     }
 
     /// Checks that the revision was completely applied before. A newer one may have been, a held one must not be, and a
@@ -225,14 +280,14 @@ impl Pass<'_> {
         report.map_or(true, |report| report.is_some())
     }
 
-    /// Searches for deletions that must wait, and asks for their approval.
+    /// Searches for deletions that must wait, and asks for their approval and that of the given holds.
     async fn decide_approval(
         &self,
         desired: &DesiredStack,
         inventory: &Inventory,
         live: &LiveSet,
         plan: &Plan,
-        excess: Option<Hold>,
+        mut holds: Vec<Hold>,
     ) -> ApprovalDecision {
         let brake = &self.policy.brake;
         let foreign = if brake.is_on {
@@ -240,7 +295,7 @@ impl Pass<'_> {
         } else {
             ForeignObjects::new()
         };
-        let holds: Vec<Hold> = excess.into_iter().chain(find_single_holds(plan, &foreign, brake)).collect();
+        holds.extend(find_single_holds(plan, &foreign, brake));
         if holds.is_empty() {
             return ApprovalDecision::NotNeeded;
         }

@@ -1,5 +1,6 @@
 //! Result of one pass of one stack, and its errors.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +12,9 @@ use super::act::{ActError, DeleteError};
 use super::approval::HoldMessage;
 use super::desired::DesiredObject;
 use super::inventory::{InventoryError, RevisionPosition};
-use super::plan::PlanError;
+use super::plan::{PlanError, WaitingTurn};
 use super::resolve::ResolveError;
 use crate::cluster::ClusterError;
-
-/// Time limit of a pass; after it the next pass starts from the observed state.
-pub const PASS_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Result of a pass that did not fail.
 #[derive(Debug, Default)]
@@ -37,6 +35,41 @@ pub struct PassSummary {
     pub is_suspended: bool,
     /// Reasons why objects of some kinds could not be read, and were left alone; everything else was done.
     pub unreadable: Vec<ClusterError>,
+    /// Reason why some objects, or all, are not applied yet.
+    pub waiting: Option<Waiting>,
+}
+
+/// Reason why objects are not applied yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The objects of an earlier turn are not ready.
+    Turn(WaitingTurn),
+    /// These stacks are not ready.
+    Stacks(Vec<String>),
+}
+
+impl Waiting {
+    /// Returns the objects that are waited for.
+    pub fn objects(&self) -> &[Arc<ObjectKey>] {
+        match self {
+            Self::Turn(WaitingTurn { objects, .. }) => objects,
+            Self::Stacks(_) => &[],
+        }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn(WaitingTurn { turn, objects }) => {
+                let keys: Vec<String> = objects.iter().map(ToString::to_string).collect();
+                write!(f, "the other objects are applied when {turn} is ready: {}", keys.join(", "))
+            }
+            Self::Stacks(names) => {
+                write!(f, "applied when these stacks are ready on this cluster: {}", names.join(", "))
+            }
+        }
+    }
 }
 
 impl PassSummary {
@@ -82,9 +115,12 @@ pub enum PassError {
     /// The revision is from the copy of the target state, and there is more to do than to correct drift.
     #[error("revision {0} was not completely applied before; this waits until the broker responds")]
     WaitsForBroker(RevisionPosition),
+    /// The ServiceAccount that the stack names is invalid.
+    #[error("the stack's annotation sindri.dev/service-account: {0}")]
+    ServiceAccount(String),
     /// The pass exceeded its time limit.
-    #[error("the pass took longer than {} s", PASS_MAX.as_secs())]
-    TimedOut,
+    #[error("the pass took longer than {} s", .0.as_secs())]
+    TimedOut(Duration),
     /// The pass panicked; holds the message.
     #[error("{0}")]
     Panicked(String),
@@ -95,9 +131,10 @@ impl PassError {
     pub fn is_caused_by_bundle(&self) -> bool {
         match self {
             Self::Resolve(ResolveError::Bundle(_) | ResolveError::Objects(_)) | Self::Plan(_) => true,
+            Self::ServiceAccount(_) => true,
             Self::Act(error) => matches!(error, ActError::Invalid(_)),
             Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) => false,
-            Self::WaitsForBroker(_) | Self::TimedOut | Self::Panicked(_) => false,
+            Self::WaitsForBroker(_) | Self::TimedOut(_) | Self::Panicked(_) => false,
         }
     }
 
@@ -110,6 +147,11 @@ impl PassError {
             }
             _ => false,
         }
+    }
+
+    /// Returns the objects that could not be written or deleted, each with its reason.
+    pub fn objects(&self) -> Vec<(ObjectKey, String)> {
+        if let Self::Act(error) = self { error.objects() } else { Vec::new() }
     }
 
     /// Returns true if a write failed.

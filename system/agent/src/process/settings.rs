@@ -1,6 +1,7 @@
 //! Table of all settings of the agent.
 
 use http::Uri;
+use sindri_agent::cluster::ServiceAccount;
 use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
 
 /// Command that previews the next passes.
@@ -23,6 +24,12 @@ const NAMESPACE_NAME: CustomType = CustomType {
     placeholder: "NAME",
     is_valid: is_label,
     expected: "must be the name of a namespace: lowercase letters, digits and dashes, at most 63",
+    redact: str::to_owned,
+};
+const SERVICE_ACCOUNT: CustomType = CustomType {
+    placeholder: "NAMESPACE/NAME",
+    is_valid: |text| text.parse::<ServiceAccount>().is_ok(),
+    expected: "must be the namespace and the name of a ServiceAccount, such as shop/deployer",
     redact: str::to_owned,
 };
 const ADDRESS: CustomType = CustomType {
@@ -91,6 +98,13 @@ pub const RESERVED_NAMESPACES: Setting = Setting::plain(
     "reserved-namespaces",
     SettingType::Text,
     "Namespaces that no stack may use, separated by commas, such as `kube-system`; the agent's own is always one",
+);
+/// ServiceAccount of stacks that name none.
+pub const DEFAULT_SERVICE_ACCOUNT: Setting = Setting::plain(
+    "agent.default_service_account",
+    "default-service-account",
+    SettingType::Custom(&SERVICE_ACCOUNT),
+    "ServiceAccount, as `namespace/name`, with whose permissions stacks are written that name none; without it, those of the agent",
 );
 /// Treatment of drift.
 pub const DRIFT: Setting = Setting::plain(
@@ -171,6 +185,7 @@ pub static PROGRAM: Program = Program {
         &POLLING_INTERVAL,
         &NAMESPACE,
         &RESERVED_NAMESPACES,
+        &DEFAULT_SERVICE_ACCOUNT,
         &DRIFT,
         &BRAKE_ENABLED,
         &BRAKE_OBJECTS,

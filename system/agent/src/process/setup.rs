@@ -60,6 +60,9 @@ pub fn read_settings(config: &Config) -> Result<Settings, ConfigError> {
         polling_interval: Duration::from_secs(config.count(&names::POLLING_INTERVAL) as u64),
         namespace: config.get(&names::NAMESPACE).map(str::to_owned),
         reserved_namespaces: split_list(config.get(&names::RESERVED_NAMESPACES).unwrap_or_default()),
+        default_service_account: config
+            .get(&names::DEFAULT_SERVICE_ACCOUNT)
+            .map(|account| account.parse().expect("the setting was checked")),
         drift: match config.text(&names::DRIFT) {
             "off" => DriftMode::Off,
             "detect" => DriftMode::Detect,

@@ -56,6 +56,9 @@ impl ConditionInputs<'_> {
                 condition_false(condition::APPLIED, "Failed", &summary.describe_unreadable().unwrap_or_default())
             }
             Ok(PassSummary { held: Some(held), .. }) => condition_false(condition::APPLIED, "HeldBack", held),
+            Ok(PassSummary { waiting: Some(waiting), .. }) => {
+                condition_false(condition::APPLIED, "Progressing", waiting)
+            }
             Ok(PassSummary { terminating, .. }) if !terminating.is_empty() => {
                 let keys: Vec<String> = terminating.iter().map(ToString::to_string).collect();
                 condition_false(condition::APPLIED, "Progressing", &format!("being deleted: {}", keys.join(", ")))
@@ -81,7 +84,9 @@ impl ConditionInputs<'_> {
         match &self.drift {
             None => condition_false(condition::DRIFTED, "AsDeclared", ""),
             Some(PersistentDrift::Detected(message)) => condition_true(condition::DRIFTED, "Detected", message),
-            Some(PersistentDrift::Recurring(message)) => condition_true(condition::DRIFTED, "ComesBack", message),
+            Some(PersistentDrift::Recurring { message, .. }) => {
+                condition_true(condition::DRIFTED, "ComesBack", message)
+            }
             Some(PersistentDrift::Uncorrectable(message)) => {
                 condition_true(condition::DRIFTED, "CannotBeCorrected", message)
             }

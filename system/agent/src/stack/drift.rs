@@ -36,7 +36,12 @@ pub enum PersistentDrift {
     /// It was detected and is not corrected, by policy.
     Detected(String),
     /// It recurs after each correction.
-    Recurring(String),
+    Recurring {
+        /// Objects that drifted last.
+        keys: Vec<Arc<ObjectKey>>,
+        /// Description of it.
+        message: String,
+    },
     /// It cannot be corrected.
     Uncorrectable(String),
 }
@@ -85,7 +90,7 @@ impl DriftHistory {
             return Some(PersistentDrift::Detected(format!("changed by another client: {}", self.list_keys())));
         }
         let message = || format!("corrected {times} times in {} s: {}", window(interval).as_secs(), self.list_keys());
-        (times >= REPORTED_MIN).then(|| PersistentDrift::Recurring(message()))
+        (times >= REPORTED_MIN).then(|| PersistentDrift::Recurring { keys: self.keys.clone(), message: message() })
     }
 
     fn recent_corrections(&self, interval: Duration) -> usize {
@@ -125,7 +130,8 @@ mod tests {
         drift.record(&[], true);
         drift.record(&keys(), true);
         drift.record(&keys(), true);
-        let recurring = PersistentDrift::Recurring("corrected 3 times in 300 s: ConfigMap shop/a".into());
+        let message = "corrected 3 times in 300 s: ConfigMap shop/a".into();
+        let recurring = PersistentDrift::Recurring { keys: keys(), message };
         assert_eq!((drift.pause(INTERVAL).as_secs(), drift.persistent(INTERVAL)), (4, Some(recurring)));
         (0..20).for_each(|_| drift.record(&keys(), true));
         assert_eq!(drift.pause(INTERVAL), INTERVAL, "never longer than the polling interval");

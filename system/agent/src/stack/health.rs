@@ -15,6 +15,7 @@ use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError};
 use crate::panics::catch_panic;
 use crate::pass::desired::DesiredObject;
+use crate::pass::order::ReadyObjects;
 use crate::pass::summary::PresentObject;
 
 /// Number of objects that are not ready and named in a message.
@@ -84,6 +85,22 @@ impl StackHealth {
     /// Returns true if an object could not be read in the last update.
     pub fn has_read_error(&self) -> bool {
         self.read_error.is_some()
+    }
+
+    /// Returns the objects that are ready.
+    pub fn find_ready(&self) -> ReadyObjects {
+        let is_ready = |health: &ObjectHealth| health.assessed.health.state == HealthState::Ready;
+        self.objects.iter().filter(|(_, health)| is_ready(health)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Describes those of the objects that do not become ready by themselves.
+    pub fn describe_failing(&self, keys: &[Arc<ObjectKey>]) -> Vec<(ObjectKey, String)> {
+        let failing = keys.iter().filter_map(|key| {
+            let health = &self.objects.get(key)?.assessed.health;
+            let describe = || format!("{key} has failed: {}: {}", health.reason, health.message);
+            (health.state == HealthState::Failing).then(|| (ObjectKey::clone(key), describe()))
+        });
+        failing.collect()
     }
 
     /// Returns the summary of all objects.

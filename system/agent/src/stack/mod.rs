@@ -1,8 +1,10 @@
 //! Passes of stacks in order, and the reports about them: outcome, conditions, health.
 
 pub(crate) mod conditions;
+pub(crate) mod dependencies;
 mod drift;
 pub(crate) mod health;
+pub(crate) mod object_events;
 pub(crate) mod outcome;
 pub(crate) mod reconciler;
 mod state;

@@ -10,14 +10,16 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::dependencies::ReadyStacks;
 use super::health::to_wire_status;
+use super::object_events::find_object_events;
 use super::outcome::{OutcomeReporter, StoredOutcomes};
 use super::state::StackState;
 use crate::cluster::Cluster;
 use crate::cluster::reflector::Reflector;
 use crate::panics::catch_panic;
 use crate::pass::run::{Pass, PassCache};
-use crate::pass::summary::{PASS_MAX, PassError, PassSummary};
+use crate::pass::summary::{PassError, PassSummary};
 use crate::settings::{DriftMode, Settings};
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
@@ -53,6 +55,8 @@ pub struct Reconciler<'a> {
     pub clock: &'a Clock,
     /// Metrics of the passes.
     pub metrics: &'a Metrics,
+    /// Stacks that are ready, for those that depend on them.
+    pub ready_stacks: ReadyStacks,
     /// Outcomes that the broker has stored, and the epoch in which they were read; `None` before the first pass.
     pub outcomes: Mutex<Option<(Epoch, StoredOutcomes)>>,
 }
@@ -68,7 +72,7 @@ impl Reconciler<'_> {
         if !revision.is_from_copy() {
             self.prepare_reporter(&revision, &mut state).await;
         }
-        state.is_interrupted = false;
+        (state.is_due, state.has_become_ready) = (false, false);
         // The broker stops sending a removal that it knows to be complete.
         if !state.is_removal_confirmed(&revision)
             && let Err(error) = self.pass_and_report(&revision, &mut state, &interrupts).await
@@ -124,11 +128,12 @@ impl Reconciler<'_> {
         let started = Instant::now();
         let mut pass = self.run_pass(revision, &policy, state, interrupts).await;
         let is_ended = self.cluster.shutdown().is_cancelled() || interrupts.superseded.is_cancelled();
-        state.is_interrupted = match &pass {
+        let is_interrupted = match &pass {
             Ok(summary) => is_ended && !summary.unreadable.is_empty(),
             Err(error) => is_ended || error.is_interrupted(),
         };
-        if state.is_interrupted {
+        if is_interrupted {
+            state.is_due = true;
             // The shutdown or another target state interrupted the pass; the next process, or the next pass, continues.
             return Ok(());
         }
@@ -142,15 +147,25 @@ impl Reconciler<'_> {
             // The broker cannot be reached. The first pass after its response reports.
             return Ok(());
         }
-        // The outcome is reported before the health is read, which may take some seconds.
-        let reported = self.report_outcome(&pass, state).await;
-        if let Ok(summary) = &mut pass {
+        let waiting = pass.as_ref().ok().and_then(|summary| summary.waiting.clone());
+        if let (Some(waiting), Ok(summary)) = (&waiting, &mut pass) {
+            // The outcome follows from the health of the objects that others wait for.
+            state.health.update(self.cluster, std::mem::take(&mut summary.present)).await;
+            state.record_waiting(revision.id, waiting);
+        }
+        // Otherwise the outcome is reported before the health is read, which may take some seconds.
+        let reported = self.report_outcome(&pass, policy.timeout, state).await;
+        if let (None, Ok(summary)) = (&waiting, &mut pass) {
             state.health.update(self.cluster, std::mem::take(&mut summary.present)).await;
         }
+        let is_ready = state.is_ready(revision);
+        self.metrics.set_ready(revision.stack_id, is_ready);
+        state.has_become_ready = self.ready_stacks.record(revision.stack_id, is_ready);
         if self.cluster.shutdown().is_cancelled() {
             // The health could not be read because of the shutdown, so it is not reported; the next process reads it.
             return reported;
         }
+        self.create_events(revision, &pass, state).await;
         let is_incomplete = pass.as_ref().map_or(true, |summary| !summary.unreadable.is_empty());
         let has_failed = is_incomplete || state.health.has_read_error();
         state.stuck = (has_failed && started.elapsed() >= TURN_MAX).then_some(revision.id);
@@ -166,28 +181,37 @@ impl Reconciler<'_> {
         interrupts: &PassInterrupts,
     ) -> Result<PassSummary, PassError> {
         let (claims, started) = (self.target.claims(), Instant::now());
+        let unready_dependencies = self.ready_stacks.find_unready(&self.target.dependencies(revision.stack_id));
+        let account = match &policy.service_account {
+            Ok(account) => account.as_ref(),
+            Err(problem) => return Err(PassError::ServiceAccount(problem.clone())),
+        };
         // Nothing is deleted before the broker has responded.
         let cluster = if revision.is_from_copy() { &self.cluster.without_deletes() } else { self.cluster };
+        let delete_cluster = cluster.with_retries_until(interrupts.outdated.clone());
+        let cluster = cluster.with_retries_until(interrupts.superseded.clone());
         let pass = Pass {
-            cluster: &cluster.with_retries_until(interrupts.superseded.clone()),
-            delete_cluster: &cluster.with_retries_until(interrupts.outdated.clone()),
+            cluster: &cluster,
+            write_cluster: &cluster.as_service_account(account),
+            delete_cluster: &delete_cluster.as_service_account(account),
             broker: self.broker,
             reflector: self.reflector,
             agent: self.agent,
             revision,
             claims: &claims,
             policy,
+            unready_dependencies: &unready_dependencies,
         };
-        let result = match timeout(PASS_MAX, catch_panic(pass.run(&mut state.cache))).await {
+        let result = match timeout(policy.timeout, catch_panic(pass.run(&mut state.cache))).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(PassError::Panicked(panic)),
-            Err(_) => Err(PassError::TimedOut),
+            Err(_) => Err(PassError::TimedOut(policy.timeout)),
         };
-        if let Err(PassError::Panicked(_) | PassError::TimedOut) = &result {
+        if let Err(PassError::Panicked(_) | PassError::TimedOut(_)) = &result {
             state.cache = PassCache::default();
         }
         let (metrics, stack) = (self.metrics, revision.stack_id);
-        metrics.record_pass(to_label(&result), started.elapsed());
+        metrics.record_pass(stack, to_label(&result), started.elapsed());
         metrics.set_blocked(stack, result.as_ref().is_ok_and(|summary| summary.held.is_some()));
         state.cache.managed_objects().into_iter().for_each(|count| metrics.set_managed_objects(stack, count));
         if let Err(error) = &result {
@@ -200,9 +224,10 @@ impl Reconciler<'_> {
     async fn report_outcome(
         &self,
         pass: &Result<PassSummary, PassError>,
+        timeout: Duration,
         state: &mut StackState,
     ) -> Result<(), ClientError> {
-        match (state.decide_outcome(pass), &mut state.reporter) {
+        match (state.decide_outcome(pass, timeout), &mut state.reporter) {
             (Some(outcome), Some(reporter)) if !reporter.is_reported(&outcome) => {
                 reporter.report(self.broker, outcome).await?;
                 if let Some((_, stored)) = &mut *self.outcomes.lock().await {
@@ -211,6 +236,17 @@ impl Reconciler<'_> {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Creates Kubernetes Events about the objects that did not become as declared.
+    async fn create_events(&self, revision: &Revision, pass: &Result<PassSummary, PassError>, state: &mut StackState) {
+        let waiting = pass.as_ref().ok().and_then(|summary| summary.waiting.as_ref());
+        let failing = waiting.map(|waiting| state.health.describe_failing(waiting.objects())).unwrap_or_default();
+        let drift = state.drift.persistent(self.settings.polling_interval);
+        let events = find_object_events(pass, failing, drift.as_ref());
+        if !events.is_empty() {
+            state.events.create_new(self.cluster, self.clock, revision.id, &state.cache, events).await;
         }
     }
 
@@ -273,9 +309,10 @@ fn to_label(pass: &Result<PassSummary, PassError>) -> PassOutcome {
     match pass {
         Ok(summary) if !summary.unreadable.is_empty() => PassOutcome::Failed,
         Ok(summary) if summary.held.is_some() || summary.is_suspended => PassOutcome::Waiting,
+        Ok(summary) if summary.waiting.is_some() => PassOutcome::Waiting,
         Ok(summary) if summary.terminating.is_empty() => PassOutcome::Done,
         Ok(_) => PassOutcome::Waiting,
-        Err(PassError::TimedOut) => PassOutcome::TimedOut,
+        Err(PassError::TimedOut(_)) => PassOutcome::TimedOut,
         Err(PassError::Panicked(_)) => PassOutcome::Panicked,
         Err(_) => PassOutcome::Failed,
     }

@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use super::conditions::{ConditionInputs, ReadyCondition};
 use super::drift::DriftHistory;
 use super::health::StackHealth;
+use super::object_events::ObjectEvents;
 use super::outcome::{Outcome, OutcomeReporter};
 use crate::pass::run::PassCache;
-use crate::pass::summary::{PassError, PassSummary};
+use crate::pass::summary::{PassError, PassSummary, Waiting};
 use crate::settings::DriftMode;
 use crate::target::policy::StackPolicy;
 
@@ -26,6 +27,8 @@ pub struct StackState {
     /// Passes in a row that found deleted objects still terminating.
     waits: u32,
     pub drift: DriftHistory,
+    /// Kubernetes Events that were created.
+    pub events: ObjectEvents,
     /// Revision that was last applied.
     applied: Option<RevisionId>,
     pub health: StackHealth,
@@ -39,8 +42,13 @@ pub struct StackState {
     pub stuck: Option<RevisionId>,
     /// Time before which object events start no pass.
     pub paused_until: Option<Instant>,
-    /// True if the last pass ended because the target state changed, so that another one is due at once.
-    pub is_interrupted: bool,
+    /// True if another pass is due at once: the target state changed during the last one, or the objects that others wait
+    /// for are ready.
+    pub is_due: bool,
+    /// Revision that waits, and since when.
+    waiting_since: Option<(RevisionId, Instant)>,
+    /// True if the last pass made the stack ready, so that stacks that depend on it can continue.
+    pub has_become_ready: bool,
 }
 
 impl StackState {
@@ -71,7 +79,7 @@ impl StackState {
                 let is_corrected = policy.drift == DriftMode::Correct && !summary.is_suspended;
                 self.drift.record(&summary.drifted, is_corrected);
                 let is_waiting = summary.held.is_some() || !summary.terminating.is_empty() || summary.is_suspended;
-                let is_complete = !is_waiting && summary.unreadable.is_empty();
+                let is_complete = !is_waiting && summary.waiting.is_none() && summary.unreadable.is_empty();
                 self.applied = is_complete.then_some(revision.id).or(self.applied);
                 if !summary.drifted.is_empty() {
                     self.paused_until = Some(Instant::now() + self.drift.pause(interval));
@@ -87,8 +95,29 @@ impl StackState {
         }
     }
 
-    /// Returns the outcome to report; `None` while deleted objects are terminating.
-    pub fn decide_outcome(&mut self, pass: &Result<PassSummary, PassError>) -> Option<Outcome> {
+    /// Records the health of the objects that others wait for.
+    pub fn record_waiting(&mut self, revision: RevisionId, waiting: &Waiting) {
+        if self.waiting_since.is_none_or(|(waits, _)| waits != revision) {
+            self.waiting_since = Some((revision, Instant::now()));
+        }
+        self.cache.ready = self.health.find_ready();
+        let objects = waiting.objects();
+        self.is_due = !objects.is_empty() && objects.iter().all(|key| self.cache.ready.contains(key));
+    }
+
+    /// Returns the failure to report while objects wait: one of those that they wait for has failed, or they wait too long.
+    fn decide_outcome_of_waiting(&self, waiting: &Waiting, timeout: Duration) -> Option<Outcome> {
+        let failing = self.health.describe_failing(waiting.objects());
+        if !failing.is_empty() {
+            let reasons: Vec<String> = failing.into_iter().map(|(_, reason)| reason).collect();
+            return Some(Outcome::failure(format!("{}; {waiting}", reasons.join("; "))));
+        }
+        let is_late = self.waiting_since.is_some_and(|(_, since)| since.elapsed() >= timeout);
+        is_late.then(|| Outcome::failure(format!("not ready after {} s: {waiting}", timeout.as_secs())))
+    }
+
+    /// Returns the outcome to report; `None` while deleted objects are terminating, and while objects wait for others.
+    pub fn decide_outcome(&mut self, pass: &Result<PassSummary, PassError>, timeout: Duration) -> Option<Outcome> {
         let summary = match pass {
             Ok(summary) => summary,
             Err(error) => return Some(Outcome::failure(error)),
@@ -100,6 +129,9 @@ impl StackState {
             summary.held.iter().map(ToString::to_string).chain(summary.describe_unreadable()).collect();
         if !problems.is_empty() {
             return Some(Outcome::failure(problems.join("; ")));
+        }
+        if let Some(waiting) = &summary.waiting {
+            return self.decide_outcome_of_waiting(waiting, timeout);
         }
         if summary.terminating.is_empty() {
             self.waits = 0;
@@ -113,6 +145,12 @@ impl StackState {
         let keys: Vec<String> = summary.terminating.iter().map(ToString::to_string).collect();
         let is_long = self.waits >= SILENT_WAITS_MAX;
         is_long.then(|| Outcome::failure(format!("being deleted, and still not gone: {}", keys.join(", "))))
+    }
+
+    /// Returns true if this revision is applied, and all of its objects are ready.
+    pub fn is_ready(&self, revision: &DeploymentObject) -> bool {
+        let is_applied = !revision.is_deletion_marker && self.applied == Some(revision.id);
+        is_applied && self.health.ready_condition().status == ConditionStatus::True
     }
 
     /// Returns true if the broker has stored that a removal is complete.

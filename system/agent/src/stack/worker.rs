@@ -88,8 +88,11 @@ impl Worker<'_> {
                 biased; // ended passes first: they make room for others
                 Some((stack, state)) = running.next() => {
                     busy.remove(&stack);
-                    if state.is_interrupted {
+                    if state.is_due {
                         self.queue.request(stack, Reason::TargetChanged);
+                    }
+                    if state.has_become_ready {
+                        self.request_dependents(stack);
                     }
                     idle.insert(stack, state);
                     self.forget_removed_stacks(&mut idle);
@@ -100,6 +103,16 @@ impl Worker<'_> {
                 }
                 () = shutdown.cancelled(), if !shutdown.is_cancelled() => {}
                 () = sleep_until_some(wakes_at) => {}
+            }
+        }
+    }
+
+    /// Requests passes of the stacks that depend on a stack.
+    fn request_dependents(&self, stack: StackId) {
+        let target = self.reconciler.target;
+        for revision in target.revisions() {
+            if target.dependencies(revision.stack_id).iter().any(|dependency| dependency.stack_id == Some(stack)) {
+                self.queue.request(revision.stack_id, Reason::TargetChanged);
             }
         }
     }
@@ -151,6 +164,7 @@ impl Worker<'_> {
             idle.retain(|stack, _| stacks.contains(stack));
             self.queue.retain(|stack| stacks.contains(&stack));
             self.reconciler.metrics.retain_stacks(&stacks);
+            self.reconciler.ready_stacks.retain(&stacks);
         }
     }
 }

@@ -53,6 +53,11 @@ impl Claims {
         }
     }
 
+    /// Returns true if the stack with this id is in the target state.
+    pub fn has_stack_id(&self, stack: &str) -> bool {
+        self.stacks.keys().any(|known| known.to_string() == stack)
+    }
+
     /// Returns the first other stack that declares an object, by sequence.
     pub fn other_claimant(&self, stack: StackId, key: &ObjectKey) -> Option<StackId> {
         self.claimants(key).into_iter().map(|(_, claimant)| claimant).find(|claimant| *claimant != stack)

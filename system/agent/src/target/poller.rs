@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::claims::Claims;
 use super::copy::load_copy;
-use super::state::{LatestTargetState, PolicyAnnotations};
+use super::state::{LatestTargetState, StackPolicies};
 use crate::cluster::Cluster;
 use crate::pass_queue::{PassQueue, Reason};
 use crate::settings::Settings;
@@ -178,9 +178,9 @@ impl Poller<'_> {
     }
 }
 
-/// Reads the annotations of all stacks of an agent. A failure is never an empty list: without its policy a stack that is
+/// Reads the policies of all stacks of an agent. A failure is never an empty list: without its policy a stack that is
 /// suspended would be written, and deletions that must wait would not.
-pub async fn fetch_policies(broker: &Client, agent: AgentId) -> Result<PolicyAnnotations, ClientError> {
+pub async fn fetch_policies(broker: &Client, agent: AgentId) -> Result<StackPolicies, ClientError> {
     let policies = broker.list_policies(agent).await?;
-    Ok(policies.into_iter().map(|policy| (policy.stack_id, policy.annotations)).collect())
+    Ok(policies.into_iter().map(|policy| (policy.stack_id, policy)).collect())
 }

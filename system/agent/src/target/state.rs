@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sindri_model::wire::DeploymentObject;
+use sindri_model::wire::{DeploymentObject, StackDependency, StackPolicy};
 use sindri_model::{Epoch, StackId};
 use tokio::sync::Notify;
 
@@ -13,8 +13,8 @@ use super::claims::Claims;
 use super::copy::{CopyContent, StackCopy};
 use super::revision::Revision;
 
-/// Annotations of stacks, which select their policies.
-pub type PolicyAnnotations = BTreeMap<StackId, BTreeMap<String, String>>;
+/// Annotations of stacks, which select their policies, and the stacks that they depend on.
+pub type StackPolicies = BTreeMap<StackId, StackPolicy>;
 
 /// Target state of this agent; empty until the broker has returned one or the copy was read.
 #[derive(Default)]
@@ -34,7 +34,7 @@ pub struct LatestTargetState {
 struct Snapshot {
     revisions: Vec<Arc<Revision>>,
     claims: Arc<Claims>,
-    policies: PolicyAnnotations,
+    policies: StackPolicies,
     /// Epoch of the broker's database; `None` before the broker has returned a target state.
     epoch: Option<Epoch>,
 }
@@ -141,7 +141,12 @@ impl LatestTargetState {
 
     /// Returns the annotations of a stack.
     pub fn annotations(&self, stack: StackId) -> BTreeMap<String, String> {
-        self.lock().policies.get(&stack).cloned().unwrap_or_default()
+        self.lock().policies.get(&stack).map(|policy| policy.annotations.clone()).unwrap_or_default()
+    }
+
+    /// Returns the stacks that a stack depends on.
+    pub fn dependencies(&self, stack: StackId) -> Vec<StackDependency> {
+        self.lock().policies.get(&stack).map(|policy| policy.depends_on.clone()).unwrap_or_default()
     }
 
     /// Parses the deployment objects of a response; reuses the revisions that are already known.
@@ -162,7 +167,7 @@ impl LatestTargetState {
     pub fn replace(
         &self,
         revisions: Vec<PolledRevision>,
-        policies: PolicyAnnotations,
+        policies: StackPolicies,
         epoch: Option<Epoch>,
         mut claims: Claims,
     ) -> Vec<StackId> {

@@ -1,6 +1,6 @@
 //! Prometheus metrics of the agent.
 //!
-//! Label values come from small fixed sets; names and ids are never label values.
+//! Label values come from small fixed sets, except the ids of the first stacks; names are never label values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,6 +14,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use sindri_client::ClientError;
 use sindri_model::StackId;
@@ -33,6 +34,16 @@ struct RequestLabels {
     verb: &'static str,
     status: &'static str,
 }
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StackLabel {
+    stack: String,
+}
+
+/// Stacks that have metrics of their own; the others count only in the sums.
+const LABELLED_STACKS_MAX: usize = 200;
+/// Upper bounds of the histograms of durations, in seconds.
+const DURATION_BOUNDS: [f64; 9] = [0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0];
 
 /// Result of a pass, as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +66,8 @@ struct StackFigures {
     objects: usize,
     is_blocked: bool,
     is_drifted: bool,
+    /// True if the stack has metrics of its own.
+    is_labelled: bool,
 }
 
 /// Metrics of one agent. The agent updates them; [`Metrics::render`] returns them as text.
@@ -70,6 +83,8 @@ pub struct Metrics {
     managed_objects: Gauge,
     stacks_blocked: Gauge,
     stacks_drifted: Gauge,
+    stack_pass_seconds: Family<StackLabel, Histogram, fn() -> Histogram>,
+    stack_ready: Family<StackLabel, Gauge>,
     figures: Mutex<BTreeMap<StackId, StackFigures>>,
 }
 
@@ -87,6 +102,8 @@ impl Default for Metrics {
             managed_objects: Gauge::default(),
             stacks_blocked: Gauge::default(),
             stacks_drifted: Gauge::default(),
+            stack_pass_seconds: Family::new_with_constructor(|| Histogram::new(DURATION_BOUNDS)),
+            stack_ready: Family::default(),
             figures: Mutex::default(),
         };
         metrics.register();
@@ -116,6 +133,10 @@ impl Metrics {
         registry.register("stacks_blocked", help, self.stacks_blocked.clone());
         let help = "Stacks whose drift recurs, cannot be corrected, or is only reported";
         registry.register("stacks_drifted", help, self.stacks_drifted.clone());
+        let help = "Duration of the passes of a stack";
+        registry.register_with_unit("stack_pass", help, Unit::Seconds, self.stack_pass_seconds.clone());
+        let help = "1 if the newest revision of a stack is applied and ready";
+        registry.register("stack_ready", help, self.stack_ready.clone());
     }
 
     /// Counts a poll; `Ok(true)` if it returned a new target state.
@@ -130,8 +151,8 @@ impl Metrics {
         self.polls.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// Records the result and the duration of a pass.
-    pub fn record_pass(&self, outcome: PassOutcome, duration: Duration) {
+    /// Records the result and the duration of a pass of a stack.
+    pub fn record_pass(&self, stack: StackId, outcome: PassOutcome, duration: Duration) {
         let outcome = match outcome {
             PassOutcome::Done => "done",
             PassOutcome::Waiting => "waiting",
@@ -141,6 +162,25 @@ impl Metrics {
         };
         self.passes.get_or_create(&OutcomeLabel { outcome }).inc();
         self.pass_seconds.set(duration.as_secs_f64());
+        if let Some(label) = self.label_of(stack) {
+            self.stack_pass_seconds.get_or_create(&label).observe(duration.as_secs_f64());
+        }
+    }
+
+    /// Sets whether the newest revision of a stack is applied and ready.
+    pub fn set_ready(&self, stack: StackId, is_ready: bool) {
+        if let Some(label) = self.label_of(stack) {
+            self.stack_ready.get_or_create(&label).set(i64::from(is_ready));
+        }
+    }
+
+    /// Returns the label of a stack, unless as many others have one as there may be.
+    fn label_of(&self, stack: StackId) -> Option<StackLabel> {
+        let mut figures = self.lock();
+        let labelled = figures.values().filter(|figures| figures.is_labelled).count();
+        let figures = figures.entry(stack).or_default();
+        figures.is_labelled |= labelled < LABELLED_STACKS_MAX;
+        figures.is_labelled.then(|| StackLabel { stack: stack.to_string() })
     }
 
     /// Counts one attempt of a request to the API server; `None` if there was no readable response.
@@ -174,7 +214,15 @@ impl Metrics {
     /// Removes the figures of all other stacks.
     pub fn retain_stacks(&self, stacks: &BTreeSet<StackId>) {
         let mut figures = self.lock();
-        figures.retain(|stack, _| stacks.contains(stack));
+        figures.retain(|stack, _| {
+            let label = StackLabel { stack: stack.to_string() };
+            let is_kept = stacks.contains(stack);
+            if !is_kept {
+                self.stack_pass_seconds.remove(&label);
+                self.stack_ready.remove(&label);
+            }
+            is_kept
+        });
         self.update_gauges(&figures);
     }
 
@@ -250,7 +298,7 @@ mod tests {
         let metrics = Metrics::default();
         metrics.count_poll(&Ok(true));
         metrics.count_poll(&Err(ClientError::Malformed { operation: "poll".to_owned(), reason: "a page".to_owned() }));
-        metrics.record_pass(PassOutcome::TimedOut, Duration::from_millis(1_500));
+        metrics.record_pass(stack(1), PassOutcome::TimedOut, Duration::from_millis(1_500));
         metrics.count_request(&Method::PATCH, Some(201));
         metrics.count_request(&Method::PATCH, Some(200));
         metrics.count_request(&Method::GET, None);
@@ -285,6 +333,19 @@ mod tests {
             !manual.contains(&format!("| `{name}{suffix}` |"))
         });
         assert_eq!(missing, None, "docs/operating.md");
+    }
+
+    #[test]
+    fn a_limited_number_of_stacks_has_metrics_of_its_own_until_it_is_removed() {
+        let metrics = Metrics::default();
+        let stacks: Vec<StackId> = (0..=u8::MAX).map(stack).collect();
+        stacks.iter().for_each(|stack| metrics.record_pass(*stack, PassOutcome::Done, Duration::from_secs(1)));
+        metrics.set_ready(stacks[0], true);
+        let count = |text: &str| metrics.render().lines().filter(|line| line.contains(text)).count();
+        assert_eq!(count("sindri_agent_stack_pass_seconds_count{"), LABELLED_STACKS_MAX);
+        assert_eq!(count(&format!("sindri_agent_stack_ready{{stack=\"{}\"}} 1", stacks[0])), 1);
+        metrics.retain_stacks(&BTreeSet::from([stacks[1]]));
+        assert_eq!((count("sindri_agent_stack_pass_seconds_count{"), count("sindri_agent_stack_ready{")), (1, 0));
     }
 
     #[test]

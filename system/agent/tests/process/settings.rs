@@ -39,6 +39,7 @@ agent.context                   -                         default
 agent.polling_interval          7                         flag --polling-interval
 agent.namespace                 -                         default
 agent.reserved_namespaces       -                         default
+agent.default_service_account   -                         default
 agent.drift                     detect                    flag --drift
 agent.brake.enabled             false                     file FILE:6
 agent.brake.objects             9                         file FILE:5

@@ -3,10 +3,12 @@
 //! `http` is what every route shares, `resources` has one file per noun. Not implemented: templates, work orders,
 //! diagnostics.
 
+mod direct_poll;
 pub(crate) mod http;
 mod resources;
 mod router;
 mod routes;
 
+pub(crate) use direct_poll::DirectPoll;
 pub use router::router;
 pub use routes::openapi_document;

@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use futures_util::FutureExt;
+use futures_util::future::Either;
+use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -21,7 +24,9 @@ use tower_service::Service as _;
 use super::body::{ResponseBody, TimedBody};
 use super::deadlines::{Deadlines, TimeLimit, TimedStream};
 use super::limits::Limits;
+use crate::api::DirectPoll;
 use crate::api::http::connection_info::{BodyTimeoutFlag, PeerAddress};
+use crate::broker::Broker;
 use crate::metrics::{CloseReason, Metrics};
 
 /// Limit on the head of a request.
@@ -31,6 +36,7 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// The parts of a server that every connection needs.
 pub(super) struct ServerContext {
+    pub broker: Broker,
     pub router: Router,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
@@ -109,19 +115,23 @@ fn record_closed(limit: TimeLimit, metrics: &Metrics) {
     }
 }
 
-fn respond(
-    context: &ServerContext,
+fn respond<'a>(
+    context: &'a ServerContext,
     deadlines: &Arc<Deadlines>,
     peer: Option<IpAddr>,
     request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
+) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<'a> {
     let guard = deadlines.begin_request();
-    let response = context.router.clone().call(into_request(context, peer, request));
+    let (head, incoming) = request.into_parts();
+    let poll = DirectPoll::from_request(&context.broker, peer, &head).filter(|_| incoming.is_end_stream());
+    let response = match poll {
+        Some(poll) => Either::Left(poll.respond().map(Ok)),
+        None => Either::Right(context.router.clone().call(into_request(context, peer, head, incoming))),
+    };
     async move { Ok(response.await?.map(|body| ResponseBody::new(body, guard))) }
 }
 
-fn into_request(context: &ServerContext, peer: Option<IpAddr>, request: Request<Incoming>) -> Request<Body> {
-    let (mut head, incoming) = request.into_parts();
+fn into_request(context: &ServerContext, peer: Option<IpAddr>, mut head: Parts, incoming: Incoming) -> Request<Body> {
     head.extensions.insert(PeerAddress(peer));
     let body = if incoming.is_end_stream() {
         Body::empty()

@@ -72,7 +72,12 @@ where
 {
     let limits = options.limits;
     let metrics = broker.metrics.clone();
-    let context = Arc::new(ServerContext { router: router(broker.clone()), limits, metrics: metrics.clone() });
+    let context = Arc::new(ServerContext {
+        broker: broker.clone(),
+        router: router(broker.clone()),
+        limits,
+        metrics: metrics.clone(),
+    });
     let stopping = CancellationToken::new();
     let mut background = JoinSet::new();
     background.spawn({

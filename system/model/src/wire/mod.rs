@@ -44,7 +44,7 @@ pub use held_revisions::{HELD_REVISIONS_HEADER, HeldRevisions};
 pub use labels::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
 };
-pub use policies::{POLICY_PREFIX, StackPolicy};
+pub use policies::{DEPENDS_ON_ANNOTATION, POLICY_PREFIX, StackDependency, StackPolicy};
 pub use stacks::{NewStack, Stack, UpdateStackRequest};
 pub use status::{
     AgentStackStatus, Condition, ConditionStatus, ReportedCondition, StackState, StackStatus, StackStatusReport,

@@ -9,6 +9,10 @@ use crate::StackId;
 /// Prefix of the annotations that agents read.
 pub const POLICY_PREFIX: &str = "sindri.dev/";
 
+/// Annotation of a stack: names of stacks of the same generator, separated by commas, that must be ready on a cluster before it
+/// is applied there.
+pub const DEPENDS_ON_ANNOTATION: &str = "sindri.dev/depends-on";
+
 /// The annotations of one stack that agents read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -17,4 +21,18 @@ pub struct StackPolicy {
     pub stack_id: StackId,
     /// Annotations by key; each key begins with `sindri.dev/`.
     pub annotations: BTreeMap<String, String>,
+    /// Stacks that must be ready on the agent's cluster before it applies this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<StackDependency>,
+}
+
+/// A stack on which another one depends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StackDependency {
+    /// Name of the stack.
+    pub name: String,
+    /// Id of the stack; absent if the stack is not in the agent's target state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack_id: Option<StackId>,
 }

@@ -1,5 +1,7 @@
-//! Checks that the same seed gives the same trace, twice in this process and twice in fresh ones, on both engines, and
-//! that another seed gives another trace.
+//! Runs scenarios on both engines, in this process and in a fresh one: nothing is violated, the same seed gives the same trace,
+//! and another seed another one.
+//!
+//! This process has run other scenarios before, so that state which a run leaves behind shows too.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +22,16 @@ struct Case<'a> {
     seed: u64,
 }
 
-/// Runs the chosen scenarios and prints each difference; returns true if there is none.
+/// Both runs of a case.
+struct Runs {
+    /// Hash of the trace in this process.
+    here: String,
+    /// Hash of the trace in a fresh process.
+    elsewhere: String,
+    violation: Option<String>,
+}
+
+/// Runs the chosen scenarios and prints each failure; returns true if there is none.
 pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32, seeds: u64) -> Result<bool, String> {
     let mut cases: Vec<Case<'_>> = Vec::new();
     for scenario in chosen {
@@ -28,45 +39,52 @@ pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32, see
             cases.extend((0..seeds).map(|seed| Case { scenario, engine, seed }));
         }
     }
-    let seeds = cases.len() / (chosen.len() * EngineKind::ALL.len()).max(1);
-    let hashes = run_all(&cases, jobs, |case| {
-        let hashes = compute_four_hashes(library, case, root)?;
-        let is_same = hashes.iter().all(|hash| *hash == hashes[0]);
+    let runs = run_all(&cases, jobs, |case| {
+        let runs = run_twice(library, case, root)?;
         let (name, engine, seed) = (&case.scenario.name, case.engine.name(), case.seed);
-        let verdict = if is_same { "four times" } else { "DIFFERS" };
-        eprintln!("  {name:<40} {engine:<8} seed {seed}  {}  {verdict}", hashes[0]);
-        Ok::<_, String>(hashes)
+        let verdict = if runs.here == runs.elsewhere { "twice" } else { "DIFFERS" };
+        eprintln!("  {name:<40} {engine:<8} seed {seed}  {}  {verdict}", runs.here);
+        Ok::<_, String>(runs)
     });
-    let hashes: Vec<Vec<String>> = hashes.into_iter().collect::<Result<_, _>>()?;
-    let mut is_reproducible = true;
-    for (Case { scenario, engine, seed }, hashes) in cases.iter().zip(&hashes) {
-        if hashes.iter().any(|hash| *hash != hashes[0]) {
-            is_reproducible = false;
-            println!("{} on {} with seed {seed}: the traces differ: {hashes:?}", scenario.name, engine.name());
+    let runs: Vec<Runs> = runs.into_iter().collect::<Result<_, _>>()?;
+    let mut failures = Vec::new();
+    for (Case { scenario, engine, seed }, Runs { here, elsewhere, violation }) in cases.iter().zip(&runs) {
+        let case = format!("{} on {} with seed {seed}", scenario.name, engine.name());
+        if here != elsewhere {
+            failures.push(format!("{case}: the traces differ: {here} here, {elsewhere} in a fresh process"));
+        }
+        failures.extend(violation.iter().map(|violation| format!("{case}: {violation}")));
+    }
+    let seeds = usize::try_from(seeds).unwrap_or(usize::MAX).max(1);
+    for (runs, cases) in runs.chunks(seeds).zip(cases.chunks(seeds)) {
+        let different: BTreeSet<&String> = runs.iter().map(|runs| &runs.here).collect();
+        if different.len() < cases.len() {
+            failures.push(format!(
+                "{} on {}: two seeds have the same trace",
+                cases[0].scenario.name,
+                cases[0].engine.name()
+            ));
         }
     }
-    for (hashes, cases) in hashes.chunks(seeds.max(1)).zip(cases.chunks(seeds.max(1))) {
-        let different: BTreeSet<&String> = hashes.iter().map(|four| &four[0]).collect();
-        if different.len() < seeds {
-            is_reproducible = false;
-            println!("{} on {}: two seeds have the same trace", cases[0].scenario.name, cases[0].engine.name());
-        }
-    }
+    failures.iter().for_each(|failure| println!("{failure}"));
     println!(
-        "{} scenarios on {} engines with {} seeds, four runs each: {}",
+        "{} scenarios on {} engines with {seeds} seeds, in two processes: {}",
         chosen.len(),
         EngineKind::ALL.len(),
-        seeds,
-        if is_reproducible { "every trace is reproducible" } else { "NOT reproducible" }
+        if failures.is_empty() {
+            "every trace is reproducible".to_owned()
+        } else {
+            format!("{} failures", failures.len())
+        }
     );
-    Ok(is_reproducible)
+    Ok(failures.is_empty())
 }
 
-fn compute_four_hashes(library: &Library, case: &Case<'_>, root: &Path) -> Result<Vec<String>, String> {
+fn run_twice(library: &Library, case: &Case<'_>, root: &Path) -> Result<Runs, String> {
     let request = RunRequest { scenario: case.scenario, library, engine: case.engine, seed: case.seed, kill_at: None };
-    let here = || run::run(&request).map(|report| report.hash);
-    let elsewhere = || hash_in_fresh_process(case, root);
-    Ok(vec![here()?, here()?, elsewhere()?, elsewhere()?])
+    let report = run::run(&request)?;
+    let violation = report.violation.map(|violation| violation.to_string());
+    Ok(Runs { here: report.hash, elsewhere: hash_in_fresh_process(case, root)?, violation })
 }
 
 fn hash_in_fresh_process(case: &Case<'_>, root: &Path) -> Result<String, String> {

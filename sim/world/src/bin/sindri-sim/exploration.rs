@@ -12,7 +12,7 @@ use crate::real_time::now;
 use crate::summary::{RunViolation, Summary};
 
 /// Seeds that are explored besides the scenario as it is written.
-const EXPLORED_SEEDS: u64 = 20;
+const EXPLORED_SEEDS: u64 = 10;
 
 struct FinishedRun {
     variant: Variant,

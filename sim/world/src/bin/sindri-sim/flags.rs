@@ -33,7 +33,7 @@ pub struct SimFlags {
     /// Kill an agent at this event of the agents, counted from 1.
     #[arg(long, value_name = "EVENT")]
     pub kill_at: Option<u64>,
-    /// Number of seeds [default: seed 0 and 20 more; with --seed: 1].
+    /// Number of seeds [default: seed 0 and 10 more; with --seed: 1].
     #[arg(long)]
     pub seeds: Option<u64>,
     /// Go on with further seeds until this number of minutes has passed.
@@ -54,7 +54,7 @@ pub struct SimFlags {
     /// List the behaviours and the scenarios that prove them.
     #[arg(long)]
     pub coverage: bool,
-    /// Run every scenario on both engines, twice in this process and twice in fresh ones, and compare the traces.
+    /// Run every scenario on both engines, in this process and in a fresh one, and compare the traces.
     #[arg(long)]
     pub determinism: bool,
     /// Print the trace of each run.

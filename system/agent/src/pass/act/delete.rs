@@ -12,7 +12,8 @@ use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError, DeleteResult};
 use crate::pass::content::{Content, ContentSearch};
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Delete, DeleteOrder, ForeignObjects};
+use crate::pass::plan::{Delete, ForeignObjects};
+use crate::pass::stage::DeleteOrder;
 use crate::target::claims::Claims;
 
 /// Deletes objects of one stack.

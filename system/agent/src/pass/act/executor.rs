@@ -15,13 +15,15 @@ use super::result::{ActError, ActResult};
 use super::write::{ValidationResult, Writer};
 use crate::cluster::{AppliedObject, Cluster};
 use crate::pass::inventory::{Inventory, RevisionPosition, save_inventory};
-use crate::pass::plan::{Delete, ForeignObjects, Plan};
+use crate::pass::plan::{Delete, ForeignObjects, Plan, Write};
 use crate::target::claims::Claims;
 
 /// Executes the plans of one stack.
 pub struct Executor<'a> {
-    /// Client of the cluster.
+    /// Client of the cluster for the objects of the stack.
     pub cluster: &'a Cluster,
+    /// Client of the cluster for the inventory, which belongs to the agent.
+    pub inventory_cluster: &'a Cluster,
     /// Id of the stack.
     pub stack: StackId,
     /// Inventory of the stack, kept equal to the one in the cluster.
@@ -46,7 +48,7 @@ impl Executor<'_> {
                 delete_created_namespaces(self.cluster, self.inventory, &created, &result).await;
             }
             // UIDs that are known by now help the next pass; a second failure would hide the first.
-            let _ = self.save(self.inventory_with_uids(&result)).await;
+            let _ = self.save(self.inventory_after(plan, &result)).await;
             return Err(error);
         }
         // Another client may have deleted an object that had no ownership label, and was not observed.
@@ -54,7 +56,7 @@ impl Executor<'_> {
         let terminating = result.applied.values().filter(is_terminating).map(|applied| applied.live.key.clone());
         let terminating: Vec<_> = terminating.collect();
         result.terminating.extend(terminating);
-        let mut after = self.inventory_with_uids(&result);
+        let mut after = self.inventory_after(plan, &result);
         if !plan.writes.is_empty() && !plan.is_partial {
             after.applied = Some(self.position);
         }
@@ -104,7 +106,7 @@ impl Executor<'_> {
     /// Stores the inventory before the first write. Validation writes nothing and runs at the same time, unless namespaces
     /// or CRDs are written first. If the inventory cannot be stored, validation is cancelled.
     async fn prepare<'a>(&mut self, plan: &'a Plan) -> Result<Option<ValidationResult<'a>>, ActError> {
-        let save = save_inventory(self.cluster, self.stack, self.inventory, &plan.inventory_ahead);
+        let save = save_inventory(self.inventory_cluster, self.stack, self.inventory, &plan.inventory_ahead);
         let save = save.map_err(ActError::from);
         let writer = self.writer();
         let (chunk_uids, validation) = match plan.split_at_validation() {
@@ -124,15 +126,19 @@ impl Executor<'_> {
     }
 
     async fn save(&mut self, after: Inventory) -> Result<(), ActError> {
-        let chunk_uids = save_inventory(self.cluster, self.stack, self.inventory, &after).await?;
+        let chunk_uids = save_inventory(self.inventory_cluster, self.stack, self.inventory, &after).await?;
         *self.inventory = after;
         self.inventory.chunk_uids = chunk_uids;
         Ok(())
     }
 
-    fn inventory_with_uids(&self, result: &ActResult) -> Inventory {
+    /// Returns the inventory with the UIDs of the written objects, and those that are applied only once.
+    fn inventory_after(&self, plan: &Plan, result: &ActResult) -> Inventory {
         let mut after = self.inventory.clone();
         result.applied.iter().for_each(|(key, applied)| after.set_uid(key, &applied.live.uid));
+        for Write { object, .. } in plan.writes.iter().filter(|write| result.applied.contains_key(&write.object.key)) {
+            object.once.iter().for_each(|manifest| after.set_once(&object.key, manifest));
+        }
         after
     }
 }

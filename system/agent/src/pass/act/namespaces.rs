@@ -9,7 +9,8 @@ use super::result::ActResult;
 use crate::cluster::{ApiResource, Cluster};
 use crate::pass::content::find_foreign_in_namespace;
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Stage, Write};
+use crate::pass::plan::Write;
+use crate::pass::stage::Stage;
 
 /// Namespace that did not exist before this pass.
 pub struct CreatedNamespace {

@@ -8,7 +8,8 @@ use super::result::{ActError, GONE_WAIT_MAX};
 use crate::cluster::ownership::add_ownership;
 use crate::cluster::{ApplyMode, ApplyPatch, Cluster, ClusterError};
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Stage, Write, is_owned};
+use crate::pass::plan::{Write, is_owned};
+use crate::pass::stage::Stage;
 
 /// Unused name under which the object is validated as a new one.
 const CHECK_NAME: &str = "sindri-check-before-replacing";

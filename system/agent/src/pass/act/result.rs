@@ -47,6 +47,19 @@ pub enum ActError {
     Deletes(Vec<DeleteError>),
 }
 
+impl ActError {
+    /// Returns the objects that could not be written or deleted, each with its reason.
+    pub fn objects(&self) -> Vec<(ObjectKey, String)> {
+        let failed = |error: &ClusterError| error.object().map(|key| (key.clone(), error.to_string()));
+        match self {
+            Self::Inventory(_) | Self::Interrupted => Vec::new(),
+            Self::Invalid(errors) | Self::Write(errors) => errors.iter().filter_map(failed).collect(),
+            Self::NotServed { key } | Self::NotReplaced { key } => vec![(ObjectKey::clone(key), self.to_string())],
+            Self::Deletes(errors) => errors.iter().filter_map(DeleteError::object).collect(),
+        }
+    }
+}
+
 impl From<ClusterError> for ActError {
     fn from(error: ClusterError) -> Self {
         Self::Write(vec![error])
@@ -80,6 +93,18 @@ pub enum DeleteError {
         /// One of the foreign objects.
         foreign: Arc<ObjectKey>,
     },
+}
+
+impl DeleteError {
+    /// Returns the object that was not deleted, with the reason.
+    fn object(&self) -> Option<(ObjectKey, String)> {
+        let key = match self {
+            Self::Cluster(error) => error.object()?,
+            Self::Interrupted(_) => return None,
+            Self::ContainsDeclared { key, .. } | Self::ContainsForeign { key, .. } => key,
+        };
+        Some((key.clone(), self.to_string()))
+    }
 }
 
 fn join<E: std::fmt::Display>(errors: &[E]) -> String {

@@ -12,10 +12,13 @@ use super::namespaces::CreatedNamespace;
 use super::replace::{check_replaceable, delete_for_replacement};
 use super::result::{ActError, ActResult, SERVED_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
-use crate::cluster::{ApiResource, AppliedObject, ApplyMode, ApplyPatch, Cluster, ClusterError, LiveObject};
+use crate::cluster::{
+    ApiResource, AppliedObject, ApplyMode, ApplyPatch, Cluster, ClusterError, FailedOperation, LiveObject,
+};
 use crate::panics::catch_panic;
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Plan, Stage, Write};
+use crate::pass::plan::{Plan, Write};
+use crate::pass::stage::Stage;
 
 /// Number of objects that are named in one log line.
 const NAMED_MAX: usize = 20;
@@ -147,7 +150,7 @@ impl Writer<'_> {
 
     /// Applies an object; a panic is a failure of this object.
     async fn apply_isolated(&self, prepared: &PreparedWrite<'_>) -> Result<AppliedObject, ActError> {
-        let operation = || format!("apply {}", prepared.write.object.key);
+        let operation = || FailedOperation::on_object("apply", &prepared.write.object.key);
         let applied = catch_panic(self.apply(prepared)).await;
         applied.unwrap_or_else(|cause| Err(ClusterError::Internal { operation: operation(), cause }.into()))
     }

@@ -1,16 +1,16 @@
 //! Brake: deletions that wait for an approval, because there are many of them or because they would delete more than the
 //! object itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
-use super::stage::Stage;
 use super::steps::Plan;
 use crate::pass::desired::{DesiredStack, Goal};
 use crate::pass::inventory::Inventory;
+use crate::pass::stage::Stage;
 use crate::settings::Brake;
 
 /// Foreign objects that would be deleted with a namespace or a CRD, by the key of the latter.
@@ -28,6 +28,13 @@ pub enum Hold {
         deletes: usize,
         /// Number of objects of the stack.
         total: usize,
+    },
+    /// The whole revision, because it declares objects of stacks that are not in the target state.
+    Adoption {
+        /// Ids of these stacks.
+        owners: BTreeSet<String>,
+        /// Objects.
+        objects: Vec<Arc<ObjectKey>>,
     },
     /// One delete, because data would be deleted with it.
     Data {
@@ -51,7 +58,7 @@ impl Hold {
     /// Returns the object that is not deleted; `None` if the whole revision waits.
     pub fn key(&self) -> Option<&ObjectKey> {
         match self {
-            Self::TooMany { .. } => None,
+            Self::TooMany { .. } | Self::Adoption { .. } => None,
             Self::Data { key, .. } | Self::Foreign { key, .. } => Some(key),
         }
     }
@@ -61,15 +68,37 @@ impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooMany { deletes, total } => write!(f, "the revision would delete {deletes} of {total} objects"),
+            Self::Adoption { owners, objects } => {
+                let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
+                let (objects, owners) = (list_objects(objects), owners.join(", "));
+                write!(
+                    f,
+                    "the revision would take over {objects} of stack {owners}, which this broker does not have here"
+                )
+            }
             Self::Data { key, .. } => write!(f, "{key} is kept: its data would be deleted with it"),
             Self::Foreign { key, objects, .. } => {
-                let named: Vec<String> = objects.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-                let more = objects.len().saturating_sub(NAMED_MAX);
-                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-                write!(f, "{key} is kept: it contains {}{more}, which does not belong to this stack", named.join(", "))
+                let objects = list_objects(objects);
+                write!(f, "{key} is kept: it contains {objects}, which does not belong to this stack")
             }
         }
     }
+}
+
+/// Lists the first objects and the number of the others.
+fn list_objects(objects: &[Arc<ObjectKey>]) -> String {
+    let named: Vec<String> = objects.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    match objects.len().saturating_sub(NAMED_MAX) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// Returns the hold of a whole revision that declares objects of stacks that are not in the target state.
+pub fn find_adoption(plan: &Plan) -> Option<Hold> {
+    let (objects, owners): (Vec<_>, BTreeSet<_>) =
+        plan.adoptions.iter().map(|(key, owner)| (key.clone(), owner.clone())).unzip();
+    (!objects.is_empty()).then_some(Hold::Adoption { owners, objects })
 }
 
 /// Returns the hold of a whole revision that would delete too much of its stack. A removal is itself the approval to delete

@@ -3,14 +3,12 @@
 mod brake;
 mod planner;
 mod render;
-mod stage;
 mod steps;
 
 #[cfg(test)]
 mod tests;
 
-pub use brake::{ForeignObjects, Hold, find_excess, find_single_holds};
+pub use brake::{ForeignObjects, Hold, find_adoption, find_excess, find_single_holds};
 pub use planner::{AppliedState, PlanError, PlanInputs, is_owned, make_plan};
 pub use render::render_plan;
-pub use stage::{DeleteOrder, Stage};
-pub use steps::{Delete, Plan, Write};
+pub use steps::{Delete, Plan, WaitingTurn, Write};

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use sindri_model::{ObjectKey, RevisionId, StackId};
 use thiserror::Error;
 
-use super::stage::{DeleteOrder, Stage};
-use super::steps::{Delete, Plan, Write};
+use super::steps::{Delete, Plan, WaitingTurn, Write};
 use crate::cluster::{AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
 use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
+use crate::pass::order::ReadyObjects;
+use crate::pass::stage::{DeleteOrder, Stage};
 use crate::settings::DriftMode;
 use crate::target::claims::Claims;
 
@@ -44,6 +45,8 @@ pub struct PlanInputs<'a> {
     pub drift: DriftMode,
     /// True if a removal keeps every object, without its ownership label and annotations.
     pub releases_all: bool,
+    /// Ready objects, for which later turns wait; `None` for a plan of all turns.
+    pub ready: Option<&'a ReadyObjects>,
 }
 
 /// Reason why nothing of a revision may be written.
@@ -69,11 +72,12 @@ pub fn make_plan(desired: &DesiredStack, inputs: PlanInputs<'_>) -> Result<Plan,
         return Err(PlanError::OlderRevision { got: desired.position, begun });
     }
     let objects = desired.goal.objects();
-    check_owners(desired, objects, inputs)?;
+    let adoptions = find_adoptions(desired, objects, inputs)?;
     let terminating = find_terminating(objects, live);
     let mut plan = decide_writes(desired, objects, &terminating, inputs);
-    plan.delayed = terminating.objects;
-    if !inventory.is_empty() {
+    (plan.delayed, plan.adoptions) = (terminating.objects, adoptions);
+    // An object that is no longer declared is deleted when everything that may replace it is applied.
+    if !inventory.is_empty() && plan.waiting.is_none() {
         decide_deletes(&mut plan, desired, objects, inputs);
     }
     let has_steps = !plan.writes.is_empty() || !plan.deletes.is_empty() || !plan.releases.is_empty();
@@ -93,8 +97,12 @@ fn decide_writes(
     let last_applied = inputs.last_applied.filter(|last| last.revision == desired.revision);
     let is_applied = inventory.applied == Some(desired.position);
     let (mut writes, mut checks, mut drifted) = (Vec::new(), Vec::new(), Vec::new());
-    let mut is_partial = false;
+    let waiting = inputs.ready.and_then(|ready| find_waiting(desired, objects, inputs, ready));
+    let mut is_partial = waiting.is_some();
     for object in objects {
+        if waiting.as_ref().is_some_and(|waiting| object.turn > waiting.turn) || is_done(object, inputs) {
+            continue;
+        }
         if unreadable.contains(&object.key) || terminating.delays(object) {
             is_partial = true;
             continue;
@@ -118,7 +126,36 @@ fn decide_writes(
     }
     writes.sort_by_key(|write| write.stage);
     let inventory_ahead = add_writes(inventory, &writes);
-    Plan { inventory_ahead, writes, checks, drifted, is_partial, ..Plan::default() }
+    Plan { inventory_ahead, writes, checks, drifted, is_partial, waiting, ..Plan::default() }
+}
+
+/// Finds the first turn of a revision that is not applied and ready, if there are later ones.
+fn find_waiting(
+    desired: &DesiredStack,
+    objects: &[Arc<DesiredObject>],
+    inputs: PlanInputs<'_>,
+    ready: &ReadyObjects,
+) -> Option<WaitingTurn> {
+    if inputs.inventory.applied == Some(desired.position) {
+        return None;
+    }
+    let last = objects.iter().map(|object| object.turn).max()?;
+    let applied = inputs.last_applied.filter(|applied| applied.revision == desired.revision);
+    let is_settled = |object: &DesiredObject| {
+        let known = applied.and_then(|applied| applied.objects.get(&object.key));
+        is_done(object, inputs) || ready.contains(&object.key) && is_unchanged(known, inputs.live.get(&object.key))
+    };
+    let unsettled = || objects.iter().filter(|object| !is_settled(object));
+    let turn = unsettled().map(|object| object.turn).min().filter(|turn| *turn < last)?;
+    let objects = unsettled().filter(|object| object.turn == turn).map(|object| object.key.clone()).collect();
+    Some(WaitingTurn { turn, objects })
+}
+
+/// Returns true if an object that is applied once was created as it is declared, and is gone.
+fn is_done(object: &DesiredObject, inputs: PlanInputs<'_>) -> bool {
+    let created = || inputs.inventory.get(&object.key).and_then(|entry| entry.once.as_ref());
+    let is_gone = || !inputs.unreadable.contains(&object.key) && inputs.live.get(&object.key).is_none();
+    object.once.is_some() && object.once.as_ref() == created() && is_gone()
 }
 
 /// Returns the inventory with the keys of all writes.
@@ -128,24 +165,33 @@ fn add_writes(inventory: &Inventory, writes: &[Write]) -> Inventory {
         let known = ahead.get(&write.object.key);
         // A revision may declare the same object in another API version.
         if known.is_none_or(|known| known.resource != write.object.resource) {
-            let uid = known.and_then(|known| known.uid.clone());
+            let (uid, once) = known.map_or((None, None), |known| (known.uid.clone(), known.once.clone()));
             let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
-            ahead.insert(Entry { key, resource, uid });
+            ahead.insert(Entry { key, resource, uid, once });
         }
     }
     ahead
 }
 
 /// Rejects objects that belong to another stack, unless that stack does not declare them any more. Of two stacks that
-/// declare an object that has no owner yet, the one with the earlier sequence gets it.
-fn check_owners(
+/// declare an object that has no owner yet, the one with the earlier sequence gets it. Returns the objects whose annotations
+/// name a stack that is not in the target state, with its id.
+fn find_adoptions(
     desired: &DesiredStack,
     objects: &[Arc<DesiredObject>],
     inputs: PlanInputs<'_>,
-) -> Result<(), PlanError> {
+) -> Result<BTreeMap<Arc<ObjectKey>, String>, PlanError> {
+    let mut adoptions = BTreeMap::new();
+    for object in objects {
+        let ownership = inputs.live.get(&object.key).map(|live| &live.ownership);
+        let owner = ownership.and_then(|ownership| ownership.annotated_owner(desired.stack, &object.key));
+        if let Some(owner) = owner.filter(|owner| !inputs.claims.has_stack_id(owner)) {
+            adoptions.insert(object.key.clone(), owner.to_owned());
+        }
+    }
     let owner = |key: &ObjectKey| -> Option<String> {
         let live = inputs.live.get(key);
-        if live.is_some_and(|live| live.ownership.proves_owner(desired.stack, key)) {
+        if live.is_some_and(|live| live.ownership.proves_owner(desired.stack, key)) || adoptions.contains_key(key) {
             return None;
         }
         let annotated = live.and_then(|live| live.ownership.other_owner(desired.stack, key));
@@ -160,7 +206,7 @@ fn check_owners(
             Some(format!("{} belongs to stack {owner}; one object cannot be declared by two stacks", object.key))
         })
         .collect();
-    if owned.is_empty() { Ok(()) } else { Err(PlanError::OwnedByOtherStacks(owned)) }
+    if owned.is_empty() { Ok(adoptions) } else { Err(PlanError::OwnedByOtherStacks(owned)) }
 }
 
 /// Declared objects that are being deleted: a change applied now would be lost with them.

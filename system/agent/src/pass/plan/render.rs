@@ -19,7 +19,10 @@ pub fn render_plan(plan: &Plan, inventory: &Inventory, live: &LiveSet, holds: &[
         match (live.get(key), inventory.get(key)) {
             (None, None) => line("+", key, "new"),
             (None, Some(_)) => line("+", key, "missing"),
-            (Some(_), None) => line("~", key, "adopted"),
+            (Some(_), None) => match plan.adoptions.get(key) {
+                Some(owner) => line("~", key, &format!("adopted from stack {owner}")),
+                None => line("~", key, "adopted"),
+            },
             (Some(_), Some(_)) if plan.drifted.contains(key) => line("~", key, "changed by another client"),
             (Some(_), Some(_)) => line("~", key, ""),
         }

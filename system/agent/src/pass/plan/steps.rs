@@ -1,12 +1,14 @@
 //! Plan of one pass: its writes and deletes, in order.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
-use super::stage::Stage;
 use crate::pass::desired::DesiredObject;
 use crate::pass::inventory::{Entry, Inventory};
+use crate::pass::order::Turn;
+use crate::pass::stage::Stage;
 
 /// Object to apply.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +28,15 @@ pub struct Delete {
     pub entry: Entry,
     /// UID of the live object, the precondition of the delete.
     pub uid: String,
+}
+
+/// Turn whose objects are not ready yet, so that later ones wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingTurn {
+    /// Turn of the objects.
+    pub turn: Turn,
+    /// Objects that are not ready, or not applied yet.
+    pub objects: Vec<Arc<ObjectKey>>,
 }
 
 /// Every write of one pass, in order.
@@ -49,8 +60,13 @@ pub struct Plan {
     pub unread: Vec<Arc<ObjectKey>>,
     /// Objects that differ from what this revision applied.
     pub drifted: Vec<Arc<ObjectKey>>,
-    /// True if declared objects are left to a later pass, because they are being deleted or cannot be read.
+    /// True if declared objects are left to a later pass, because they are being deleted, cannot be read, or wait.
     pub is_partial: bool,
+    /// Objects among the writes that belong to stacks that are not in the target state, with the ids of these stacks. Another
+    /// broker may manage them.
+    pub adoptions: BTreeMap<Arc<ObjectKey>, String>,
+    /// Turn for which later objects wait.
+    pub waiting: Option<WaitingTurn>,
 }
 
 impl Plan {

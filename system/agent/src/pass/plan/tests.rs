@@ -14,6 +14,7 @@ use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
 use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
+use crate::pass::order::Turn;
 use crate::settings::{Brake, DriftMode};
 use crate::target::claims::Claims;
 
@@ -57,6 +58,8 @@ fn object(kind: &str, name: &str) -> DesiredObject {
         owner,
         ignored,
         replace: false,
+        turn: Turn::default(),
+        once: None,
     }
 }
 
@@ -81,7 +84,7 @@ fn present(sequence: i64, objects: Vec<DesiredObject>) -> DesiredStack {
 }
 
 fn entry(kind: &str, name: &str, uid: Option<&str>) -> Entry {
-    Entry { key: key(kind, name), resource: resource(kind), uid: uid.map(str::to_owned) }
+    Entry { key: key(kind, name), resource: resource(kind), uid: uid.map(str::to_owned), once: None }
 }
 
 fn inventory(entries: impl IntoIterator<Item = Entry>) -> Inventory {
@@ -261,8 +264,79 @@ fn a_terminating_object_and_the_content_of_a_terminating_namespace_are_left_to_a
 fn an_object_of_another_stack_is_rejected_with_its_owner() {
     let a = key("ConfigMap", "a");
     let theirs = live([existing(a.clone(), "7", owned_by('2', &a))]);
-    let refused = plan(&present(1, vec![object("ConfigMap", "a")]), &Inventory::default(), &theirs, None).unwrap_err();
+    let mut claims = Claims::default();
+    claims.add(stack('2'), Sequence(1), &Some(vec![a]));
+    let desired = present(2, vec![object("ConfigMap", "a")]);
+    let refused = plan_with(&desired, &Inventory::default(), &theirs, None, &claims, DriftMode::Correct).unwrap_err();
     assert!(refused.to_string().contains(&stack('2').to_string()), "{refused}");
+}
+
+#[test]
+fn an_object_of_a_stack_that_is_not_in_the_target_state_is_an_adoption() {
+    let (a, b, c) = (key("ConfigMap", "a"), key("ConfigMap", "b"), key("ConfigMap", "c"));
+    let without_key = Ownership { object: None, ..owned_by('2', &b) };
+    let copy = owned_by('2', &a);
+    let theirs = live([
+        existing(a.clone(), "7", owned_by('2', &a)),
+        existing(b.clone(), "8", without_key),
+        existing(c, "9", copy),
+    ]);
+    let objects = ["a", "b", "c"].map(|name| object("ConfigMap", name)).to_vec();
+    let adopted = plan(&present(1, objects), &Inventory::default(), &theirs, None).unwrap();
+    let owner = stack('2').to_string();
+    assert_eq!(adopted.adoptions, BTreeMap::from([(a, owner.clone()), (b, owner)]), "a copy belongs to no stack");
+}
+
+#[test]
+fn a_turn_is_written_when_the_objects_of_the_earlier_turns_are_unchanged_and_ready() {
+    let annotations = |wave: &str| BTreeMap::from([("sindri.dev/wave".to_owned(), wave.to_owned())]);
+    let in_wave = |name: &str, wave: &str| {
+        let turn = Turn::from_annotations(&key("ConfigMap", name), &annotations(wave)).unwrap();
+        DesiredObject { turn, ..object("ConfigMap", name) }
+    };
+    let desired = present(2, vec![in_wave("b", "1"), in_wave("a", "0")]);
+    let a = key("ConfigMap", "a");
+    let known = inventory([entry("ConfigMap", "old", Some("1"))]);
+    let old = existing(key("ConfigMap", "old"), "1", owned_by('1', &key("ConfigMap", "old")));
+    let of_a = existing(a.clone(), "7", owned_by('1', &a));
+    let health = sindri_health::AssessedObject::new(&json!({}), &[]);
+    let applied = AppliedObject { live: of_a.clone(), health, created: false, rewritten_field: None };
+    let applied = AppliedState { revision: revision('1'), objects: BTreeMap::from([(a.clone(), applied)]) };
+    let plan = |inventory: &Inventory, is_applied: bool, ready: &[&Arc<ObjectKey>]| {
+        let found = if is_applied { vec![old.clone(), of_a.clone()] } else { vec![old.clone()] };
+        let (live, ready) = (live(found), ready.iter().map(|key| (*key).clone()).collect());
+        let inputs = PlanInputs {
+            inventory,
+            live: &live,
+            unreadable: &UnreadableKinds::default(),
+            last_applied: is_applied.then_some(&applied),
+            claims: &Claims::default(),
+            drift: DriftMode::Correct,
+            releases_all: false,
+            ready: Some(&ready),
+        };
+        let plan = make_plan(&desired, inputs).unwrap();
+        let written: Vec<String> = plan.writes.iter().map(|write| write.object.key.name.clone()).collect();
+        (written.join(" "), plan.waiting.map(|waiting| waiting.objects), plan.deletes.len(), plan.is_partial)
+    };
+    assert_eq!(plan(&known, false, &[&a]), ("a".into(), Some(vec![a.clone()]), 0, true), "not written yet");
+    assert_eq!(plan(&known, true, &[]), (String::new(), Some(vec![a.clone()]), 0, true), "not ready");
+    assert_eq!(plan(&known, true, &[&a]), ("b".into(), None, 1, false), "the last turn, and the deletes");
+    let applied_before = Inventory { applied: Some(desired.position), ..known.clone() };
+    assert_eq!(plan(&applied_before, true, &[]).0, "b", "the drift of an applied revision does not wait");
+}
+
+#[test]
+fn an_object_that_is_applied_once_is_not_written_again_after_it_is_gone() {
+    let once = |text: &str| DesiredObject { once: Some(Checksum::compute(text)), ..object("ConfigMap", "a") };
+    let created = Entry { once: Some(Checksum::compute("v1")), ..entry("ConfigMap", "a", Some("7")) };
+    let count = |object: DesiredObject, entry: &Entry| {
+        plan(&present(2, vec![object]), &inventory([entry.clone()]), &LiveSet::default(), None).unwrap().writes.len()
+    };
+    assert_eq!(count(once("v1"), &created), 0);
+    assert_eq!(count(once("v2"), &created), 1, "its declaration has changed");
+    assert_eq!(count(object("ConfigMap", "a"), &created), 1, "it is not applied once any more");
+    assert_eq!(count(once("v1"), &entry("ConfigMap", "a", None)), 1, "it is not known that it was created");
 }
 
 /// Makes a plan with all inputs given.
@@ -275,7 +349,10 @@ fn plan_with(
     drift: DriftMode,
 ) -> Result<Plan, PlanError> {
     let unreadable = &UnreadableKinds::default();
-    make_plan(desired, PlanInputs { inventory, live, unreadable, last_applied, claims, drift, releases_all: false })
+    make_plan(
+        desired,
+        PlanInputs { inventory, live, unreadable, last_applied, claims, drift, releases_all: false, ready: None },
+    )
 }
 
 #[test]

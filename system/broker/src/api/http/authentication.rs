@@ -77,7 +77,7 @@ async fn identify(
     let header = headers.get(AUTHORIZATION).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))?;
     let Some(credentials) = Credentials::parse(header, source) else { return Err(reject_key(broker, source)) };
     let key = credentials.authenticate(broker).await?;
-    Ok((key, ActorLabel(credentials.pak.short().to_owned())))
+    Ok((key, credentials.label()))
 }
 
 /// Returns the source of a request; `None` without a peer address (simulation), where throttling is skipped.
@@ -98,9 +98,19 @@ impl Credentials {
         Some(Self { pak, source })
     }
 
+    /// Returns the actor in the request log.
+    pub(crate) fn label(&self) -> ActorLabel {
+        ActorLabel(self.pak.short().to_owned())
+    }
+
+    /// Returns the key as stored, if it is cached.
+    pub(crate) fn find_cached(&self, broker: &Broker) -> Option<StoredKey> {
+        broker.memory.keys.find(&self.pak)
+    }
+
     /// Returns the key as stored, from the cache if it is there. A wrong key counts against the source.
     pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<StoredKey, AuthenticationError> {
-        match broker.memory.keys.find(&self.pak) {
+        match self.find_cached(broker) {
             Some(key) => Ok(key),
             None => look_up_key(broker, &self.pak, self.source).await,
         }

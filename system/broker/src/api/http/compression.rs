@@ -27,7 +27,11 @@ const SLICE_BYTES: usize = 64 * 1024;
 /// Compresses a response if the client accepts gzip and the body is large enough.
 pub(crate) async fn compress(request: Request, next: Next) -> Response {
     let is_accepted = accepts_gzip(request.headers());
-    let mut response = next.run(request).await;
+    compress_response(next.run(request).await, is_accepted)
+}
+
+/// Compresses a response if it is large enough and the client accepts gzip.
+pub(crate) fn compress_response(mut response: Response, is_accepted: bool) -> Response {
     if response.body().size_hint().lower() < BYTES_MIN || response.headers().contains_key(CONTENT_ENCODING) {
         return response;
     }
@@ -54,7 +58,7 @@ pub(crate) fn to_weak_etag(tag: &HeaderValue) -> Option<HeaderValue> {
 }
 
 /// Returns true if gzip is in `Accept-Encoding` with a weight above 0.
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);

@@ -73,6 +73,7 @@ impl From<StoreError> for ErrorResponse {
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
             StoreError::AlreadyDecided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
             StoreError::KeyChanged => Self::new(StatusCode::CONFLICT, "key_changed", message),
+            StoreError::DependencyCycle(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "dependency_cycle", message),
             StoreError::NotOwner => Self::forbidden(),
             StoreError::GeneratorInactive => Self::new(StatusCode::FORBIDDEN, "generator_inactive", message),
             StoreError::IdempotencyKeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),

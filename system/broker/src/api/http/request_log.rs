@@ -35,9 +35,20 @@ async fn respond(metrics: &Metrics, request: Request, next: Next) -> Response {
         response = body_timeout_response();
     }
     let route = matched_path.as_ref().map(MatchedPath::as_str);
-    metrics.record_request(&method, route, response.status(), start.elapsed());
-    log_response(&method, route.unwrap_or("-"), &response);
+    record_response(metrics, &method, route, start, &response);
     response
+}
+
+/// Counts a request and writes the log line of its response.
+pub(crate) fn record_response(
+    metrics: &Metrics,
+    method: &Method,
+    route: Option<&str>,
+    start: Instant,
+    response: &Response,
+) {
+    metrics.record_request(method, route, response.status(), start.elapsed());
+    log_response(method, route.unwrap_or("-"), response);
 }
 
 /// Writes the log line of a response.

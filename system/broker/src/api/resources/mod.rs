@@ -11,7 +11,7 @@ pub(crate) mod keys;
 pub(crate) mod labels;
 mod owner_filter;
 pub(crate) mod policies;
-mod poll;
+pub(crate) mod poll;
 pub(crate) mod probes;
 pub(crate) mod revisions;
 mod stack_access;

@@ -21,7 +21,7 @@ use crate::memory::{CachedTargetState, matches_if_none_match};
 use crate::metrics::Metrics;
 
 /// A poll of an agent for its whole target state.
-pub(super) struct Poll {
+pub(crate) struct Poll {
     pub agent: AgentId,
     /// ETags of the target states that the agent has.
     pub if_none_match: Option<HeaderValue>,
@@ -34,7 +34,7 @@ pub(super) struct Poll {
 }
 
 /// The wait of a poll.
-pub(super) struct Wait {
+pub(crate) struct Wait {
     pub deadline: Instant,
     /// Checked again after the wait, because the key may have been revoked meanwhile.
     pub credentials: Credentials,
@@ -57,7 +57,7 @@ impl Poll {
 }
 
 /// Responds to a poll.
-pub(super) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<Response, ErrorResponse> {
+pub(crate) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<Response, ErrorResponse> {
     loop {
         let change = poll.wait.as_ref().and_then(|_| broker.memory.target_states.change_notification(poll.agent));
         let Some((wait, change)) = poll.wait.as_ref().zip(change) else {
@@ -89,7 +89,7 @@ async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> 
         return Ok(not_modified_response(&state));
     }
     // A body that was dropped from the cache is read again; if it has changed, so has its ETag.
-    let state = if state.body.is_some() { state } else { load_target_state(broker, poll.agent, &[]).await? };
+    let state = if state.body.is_some() { state } else { Box::pin(load_target_state(broker, poll.agent, &[])).await? };
     let whole = state.body.clone().unwrap_or_default();
     let held = poll.held_revisions();
     let shorter = held.and_then(|held| leave_out_held(&whole, &state.bundles, &held));
@@ -107,7 +107,8 @@ async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> 
 async fn get_target_state(broker: &Broker, poll: &Poll) -> Result<CachedTargetState, ErrorResponse> {
     match broker.memory.target_states.get(poll.agent) {
         Some(state) => Ok(state),
-        None => load_target_state(broker, poll.agent, poll.if_none_match()).await,
+        // Boxed, because most polls do not need it, and thousands wait.
+        None => Box::pin(load_target_state(broker, poll.agent, poll.if_none_match())).await,
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
-use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
@@ -63,19 +63,23 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentHeaders {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
-        let status =
-            parts.headers.get(AGENT_STATUS_HEADER).and_then(|value| AgentStatus::from_name(value.to_str().ok()?));
-        let source = throttle_source(&parts.extensions);
-        let (if_none_match, authorization) = (parts.headers.remove(IF_NONE_MATCH), parts.headers.remove(AUTHORIZATION));
-        let held_revisions = parts.headers.remove(HELD_REVISIONS_HEADER);
-        Ok(Self { if_none_match, held_revisions, status, authorization, source })
+        Ok(Self::read(&parts.headers, throttle_source(&parts.extensions)))
     }
 }
 
 impl AgentHeaders {
+    /// Reads the headers of a poll.
+    pub(crate) fn read(headers: &HeaderMap, source: Option<ThrottleSource>) -> Self {
+        let status = headers.get(AGENT_STATUS_HEADER).and_then(|value| AgentStatus::from_name(value.to_str().ok()?));
+        let get = |name: &HeaderName| headers.get(name).cloned();
+        let (if_none_match, authorization) = (get(&IF_NONE_MATCH), get(&AUTHORIZATION));
+        let held_revisions = headers.get(HELD_REVISIONS_HEADER).cloned();
+        Self { if_none_match, held_revisions, status, authorization, source }
+    }
+
     /// Returns the poll. One that waits gets copies of the headers, because a header keeps the whole buffer of its
     /// connection alive.
-    fn into_poll(self, agent: AgentId, wait: Duration) -> Poll {
+    pub(crate) fn into_poll(self, agent: AgentId, wait: Duration) -> Poll {
         let credentials = if wait.is_zero() { None } else { self.credentials() };
         let Self { if_none_match, held_revisions, status, .. } = self;
         let Some(credentials) = credentials else {

@@ -124,6 +124,9 @@ pub enum StoreError {
     /// Another request has replaced or deleted the key meanwhile.
     #[error("another request has replaced or deleted this key")]
     KeyChanged,
+    /// Stacks would depend on themselves; holds the names along the cycle.
+    #[error("the stack would depend on itself: {}", .0.join(" needs "))]
+    DependencyCycle(Vec<String>),
     /// The actor is not the owner of the record.
     #[error("the actor is not the owner")]
     NotOwner,

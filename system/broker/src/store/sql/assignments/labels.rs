@@ -4,7 +4,7 @@ use serde_json::json;
 use sindri_model::wire::{AgentAnnotation, AgentLabel, StackAnnotation, StackLabel};
 use sindri_model::{AgentId, StackId};
 
-use super::{matching, policies};
+use super::{dependencies, matching, policies};
 use crate::store::records::{Page, RecordKind, StoreError, WriteContext};
 use crate::store::sql::shared::lookup::{require_inserted, require_that};
 use crate::store::sql::shared::session::{Session, execute, fetch_all};
@@ -161,7 +161,8 @@ pub(crate) async fn annotate_stack(
 ) -> Result<StackAnnotation, StoreError> {
     counter::next_number(session).await?;
     let stack = annotation.stack_id;
-    stacks::get(session, stack).await?;
+    let annotated = stacks::get(session, stack).await?;
+    dependencies::check(session, &annotated, &annotation).await?;
     let sql = "INSERT INTO stack_annotations (id, stack_id, key, value) VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT DO NOTHING";
     let rows = execute(session, sql, values![annotation.id, stack, &annotation.key, &annotation.value]).await?;

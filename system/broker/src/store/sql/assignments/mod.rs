@@ -2,6 +2,7 @@
 
 pub(crate) mod agent_replacement;
 pub(crate) mod assigned;
+pub(crate) mod dependencies;
 pub(crate) mod labels;
 pub(crate) mod matching;
 pub(crate) mod policies;

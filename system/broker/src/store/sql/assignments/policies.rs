@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sindri_model::wire::{POLICY_PREFIX, StackPolicy};
 use sindri_model::{AgentId, StackId};
 
+use super::dependencies;
 use crate::store::records::StoreError;
 use crate::store::sql::shared::session::{Session, fetch_all, single_column};
 use crate::store::sql::shared::values::{Row, values};
@@ -26,7 +27,10 @@ pub(crate) async fn list_of_agent(session: &mut dyn Session, agent: AgentId) -> 
     for (stack, key, value) in rows {
         policies.entry(stack).or_default().insert(key, value);
     }
-    Ok(policies.into_iter().map(|(stack_id, annotations)| StackPolicy { stack_id, annotations }).collect())
+    let to_policy = |(stack_id, annotations)| StackPolicy { stack_id, annotations, depends_on: Vec::new() };
+    let mut policies: Vec<StackPolicy> = policies.into_iter().map(to_policy).collect();
+    dependencies::add_to_policies(session, agent, &mut policies).await?;
+    Ok(policies)
 }
 
 /// Returns the smallest text that is greater than every text with the prefix.

@@ -1,0 +1,77 @@
+//! Polls of agents whose keys are cached, answered without the router: by the same functions in the same order, but without a
+//! copied service and a boxed future for each layer. A fleet does little else than poll, and most polls wait.
+//!
+//! Any other request, and any poll with other parameters, goes to the router.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::response::{IntoResponse, Response};
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderValue, Method};
+use sindri_model::AgentId;
+use tokio::time::Instant;
+
+use super::http::authentication::{ActorLabel, Credentials};
+use super::http::compression::{accepts_gzip, compress_response};
+use super::http::request_log::record_response;
+use super::resources::poll::{Poll, respond_to_poll};
+use super::resources::target_state::AgentHeaders;
+use crate::broker::Broker;
+use crate::request_id::{REQUEST_ID, scope_request_id};
+use crate::store::KeyHolder;
+use crate::throttle::ThrottleSource;
+
+const BEFORE_ID: &str = "/api/v1/agents/";
+const AFTER_ID: &str = "/target-state";
+const ROUTE: &str = "/api/v1/agents/{id}/target-state";
+
+/// A poll of an agent for its own target state.
+pub(crate) struct DirectPoll<'a> {
+    broker: &'a Broker,
+    poll: Poll,
+    accepts_gzip: bool,
+    id: HeaderValue,
+    actor: ActorLabel,
+    started: Instant,
+}
+
+impl<'a> DirectPoll<'a> {
+    /// Returns the poll that a request without a body is; `None` for every other request.
+    pub(crate) fn from_request(broker: &'a Broker, peer: Option<IpAddr>, head: &Parts) -> Option<Self> {
+        if head.method != Method::GET {
+            return None;
+        }
+        let agent: AgentId = head.uri.path().strip_prefix(BEFORE_ID)?.strip_suffix(AFTER_ID)?.parse().ok()?;
+        let wait = match head.uri.query() {
+            None => Duration::ZERO,
+            Some(query) => Duration::from_secs(query.strip_prefix("wait=")?.parse().ok()?),
+        };
+        let source = peer.map(ThrottleSource::from_address);
+        let credentials = Credentials::parse(head.headers.get(AUTHORIZATION)?, source)?;
+        if credentials.find_cached(broker)?.holder != KeyHolder::Agent(agent) {
+            return None;
+        }
+        Some(Self {
+            poll: AgentHeaders::read(&head.headers, source).into_poll(agent, wait.min(broker.bounds.wait_max)),
+            accepts_gzip: accepts_gzip(&head.headers),
+            id: broker.request_ids.get_or_generate(&head.headers),
+            actor: credentials.label(),
+            started: Instant::now(),
+            broker,
+        })
+    }
+
+    /// Responds to the poll, at once or after its wait.
+    pub(crate) async fn respond(self) -> Response {
+        let Self { broker, poll, accepts_gzip, id, actor, started } = self;
+        let response = scope_request_id(id.clone(), respond_to_poll(broker, poll)).await;
+        let response = response.unwrap_or_else(IntoResponse::into_response);
+        let mut response = compress_response(response, accepts_gzip);
+        response.extensions_mut().insert(actor);
+        record_response(&broker.metrics, &Method::GET, Some(ROUTE), started, &response);
+        response.headers_mut().insert(REQUEST_ID, id);
+        response
+    }
+}
