@@ -50,7 +50,7 @@ pub fn run(flags: &RunFlags) -> Result<(), ExitReason> {
     }
 }
 
-/// What every scenario runs with.
+/// Parts that every scenario needs.
 struct Setup<'a> {
     library: &'a Library,
     name: ProviderName,

@@ -322,7 +322,8 @@ fn a_turn_is_written_when_the_objects_of_the_earlier_turns_are_unchanged_and_rea
     assert_eq!(plan(&known, false, &[&a]), ("a".into(), Some(vec![a.clone()]), 0, true), "not written yet");
     assert_eq!(plan(&known, true, &[]), (String::new(), Some(vec![a.clone()]), 0, true), "not ready");
     assert_eq!(plan(&known, true, &[&a]), ("b".into(), None, 1, false), "the last turn, and the deletes");
-    let applied_before = Inventory { applied: Some(desired.position), ..known.clone() };
+    let mut applied_before = known.clone();
+    applied_before.applied = Some(desired.position);
     assert_eq!(plan(&applied_before, true, &[]).0, "b", "the drift of an applied revision does not wait");
 }
 

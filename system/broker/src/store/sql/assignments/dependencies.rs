@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cycle_is_found_and_its_path_is_told() {
+    fn a_cycle_is_found_with_its_path() {
         let declare = |pairs: &[(&str, &str)]| -> Dependencies {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), parse_names(value).collect())).collect()
         };
