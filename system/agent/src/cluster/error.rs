@@ -27,20 +27,20 @@ const MISTYPED: &str = "failed to create typed patch object";
 /// Operation that failed: its description, and the object that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedOperation {
-    text: String,
+    text: Box<str>,
     key: Option<Box<ObjectKey>>,
 }
 
 impl FailedOperation {
     /// Returns the operation of a verb on an object.
     pub fn on_object(verb: &str, key: &ObjectKey) -> Self {
-        Self { text: format!("{verb} {key}"), key: Some(Box::new(key.clone())) }
+        Self { text: format!("{verb} {key}").into(), key: Some(Box::new(key.clone())) }
     }
 }
 
 impl From<String> for FailedOperation {
     fn from(text: String) -> Self {
-        Self { text, key: None }
+        Self { text: text.into(), key: None }
     }
 }
 

@@ -83,7 +83,7 @@ pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32, see
 fn run_twice(library: &Library, case: &Case<'_>, root: &Path) -> Result<Runs, String> {
     let request = RunRequest { scenario: case.scenario, library, engine: case.engine, seed: case.seed, kill_at: None };
     let report = run::run(&request)?;
-    let violation = report.violation.map(|violation| violation.to_string());
+    let violation = report.violation.map(|violation| format!("{}: {}", violation.oracle, violation.message));
     Ok(Runs { here: report.hash, elsewhere: hash_in_fresh_process(case, root)?, violation })
 }
 
