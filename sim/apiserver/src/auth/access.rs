@@ -1,5 +1,5 @@
 //! Access to the server: authentication, impersonation and authorization of a request. Without an administrator every
-//! request is allowed.
+//! request is the administrator's, who may impersonate every user.
 
 use super::authenticator::{Authenticator, SERVICE_ACCOUNT_PREFIX, service_account_groups};
 use super::authorization_request::AuthorizationRequest;
@@ -18,10 +18,11 @@ pub(crate) fn authorize_request(
     request: &Request,
     route: &Route,
 ) -> Result<User, ApiError> {
-    if authenticator.administrator.is_none() {
-        return Ok(User::administrator());
-    }
-    let user = authenticator.authenticate(store, request)?;
+    let user = match &authenticator.administrator {
+        None if request.headers.impersonation.user.is_none() => return Ok(User::administrator()),
+        None => User::administrator(),
+        Some(_) => authenticator.authenticate(store, request)?,
+    };
     let user = impersonate(store, request, user)?;
     authorize(store, &user, &AuthorizationRequest::from_request(request, route))?;
     Ok(user)
@@ -59,15 +60,20 @@ fn impersonate(store: &Store, request: &Request, user: User) -> Result<User, Api
         }
         return Ok(user);
     };
+    let account = name.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|rest| rest.split_once(':'));
+    let (resource, namespace, object) = match account {
+        Some((namespace, account)) => ("serviceaccounts", namespace, account),
+        None => ("users", "", name.as_str()),
+    };
     let permission = AuthorizationRequest {
         verb: "impersonate".to_owned(),
-        resource: "users".to_owned(),
-        name: name.clone(),
+        resource: resource.to_owned(),
+        namespace: namespace.to_owned(),
+        name: object.to_owned(),
         ..AuthorizationRequest::default()
     };
     authorize(store, &user, &permission)?;
     let mut groups = wanted.groups.clone();
-    let account = name.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|rest| rest.split_once(':'));
     match account {
         Some((namespace, _)) if groups.is_empty() => groups = service_account_groups(namespace),
         _ if name != ANONYMOUS => groups.push(AUTHENTICATED.to_owned()),

@@ -46,13 +46,14 @@ pub struct WriteOracle {
     pub rollbacks: Vec<NamespaceRollback>,
 }
 
-/// Returns true for objects that the agent keeps for its own use.
-fn is_inventory(key: &ObjectKey) -> bool {
+/// Returns true for objects that the agent keeps for its own use, and for Events, with which it reports.
+fn is_own_object(key: &ObjectKey) -> bool {
     let is_core = key.group.is_empty();
     (is_core && key.kind == "Namespace" && key.name == AGENT_NAMESPACE)
         || (is_core && key.kind == "ConfigMap" && key.name.starts_with("inventory-"))
         || is_copy(key)
         || is_lease(key)
+        || (is_core && key.kind == "Event")
 }
 
 impl WriteOracle {
@@ -68,7 +69,7 @@ impl WriteOracle {
             self.record_foreign(write, &key);
             return self.judge_cascade(write, &key);
         }
-        if is_inventory(&key) {
+        if is_own_object(&key) {
             return Ok(());
         }
         let operation = Operation::from_write(write);
@@ -183,7 +184,7 @@ impl WriteOracle {
         objects
             .filter(|(key, object)| {
                 let key = from_stored_key(key);
-                if is_inventory(&key) {
+                if is_own_object(&key) {
                     let stack = object["metadata"]["labels"][INVENTORY_LABEL].as_str().unwrap_or_default();
                     return key.kind == "ConfigMap"
                         && expected.find_stack(stack).is_some_and(|stack| stack.may_exist_at(&self.cluster).is_none());

@@ -336,6 +336,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::FutureExt;
@@ -371,6 +372,23 @@ mod tests {
         drop(requests.remove(0));
         assert!(requests.iter_mut().all(|request| request.now_or_never().is_none()));
         assert_eq!(received.load(Ordering::Relaxed), IN_FLIGHT_MAX + 1, "a request that ends frees one slot");
+    }
+
+    #[tokio::test]
+    async fn writes_name_the_impersonated_user_and_reads_do_not() {
+        let users: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+        let seen = users.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let user = request.headers().get(IMPERSONATE_USER).map(|user| user.to_str().unwrap_or_default().to_owned());
+            seen.lock().unwrap().push(user);
+            std::future::pending::<Result<Response<Incoming>, BoxError>>()
+        });
+        let mut client = ApiClient::new(Sender::new(service), RetryPolicy::default(), Arc::default());
+        client.impersonated_user = Some("system:serviceaccount:shop:deployer".into());
+        let (read, mut write) = (read_version(), read_version());
+        write.method = Method::PATCH;
+        assert!(client.send(&read).now_or_never().is_none() && client.send(&write).now_or_never().is_none());
+        assert_eq!(*users.lock().unwrap(), [None, client.impersonated_user.as_deref().map(str::to_owned)]);
     }
 
     #[tokio::test]
