@@ -78,3 +78,26 @@ async fn deleting_a_generator_deletes_its_stacks_and_its_key() {
     assert_eq!(api.get(&api.admin, &format!("/stacks/{}", fleet.stack)).await.expect_error(404), "stack_not_found");
     assert_eq!(fleet.poll().await[0]["is_deletion_marker"], true);
 }
+
+#[tokio::test]
+async fn dependencies_between_stacks_are_checked_and_sent_to_agents() {
+    let fleet = Fleet::new().await;
+    let (api, web) = (&fleet.api, &fleet.stack);
+    let db = api.create_stack("db", &fleet.generator.0).await;
+    let depend = async |stack: &str, on: &str| {
+        let body = json!({"stack_id": stack, "key": "sindri.dev/depends-on", "value": on});
+        api.post(&fleet.generator.1, &format!("/stacks/{stack}/annotations"), &body).await
+    };
+    assert_eq!(depend(web, "nothing").await.expect_error(422), "stack_not_found");
+    depend(web, " db ,").await.expect_status(201);
+    assert_eq!(depend(&db, "web").await.expect_error(422), "dependency_cycle");
+    assert_eq!(depend(&db, "db").await.expect_error(422), "dependency_cycle");
+    api.submit(web, false).await;
+    let policies = format!("/agents/{}/policies", fleet.agent.0);
+    let policy = api.get(&fleet.agent.1, &policies).await.expect_status(200).json()[0].clone();
+    assert_eq!(policy["depends_on"], json!([{"name": "db"}]), "the agent does not have the other stack");
+    let target = json!({"agent_id": fleet.agent.0, "stack_id": db});
+    api.post(&api.admin, &format!("/agents/{}/targets", fleet.agent.0), &target).await.expect_status(201);
+    let policy = api.get(&fleet.agent.1, &policies).await.expect_status(200).json()[0].clone();
+    assert_eq!(policy["depends_on"], json!([{"name": "db", "stack_id": db}]));
+}
