@@ -70,6 +70,7 @@ impl WriteOracle {
             return self.judge_cascade(write, &key);
         }
         if is_own_object(&key) {
+            self.touched.insert(write.uid.clone());
             return Ok(());
         }
         let operation = Operation::from_write(write);

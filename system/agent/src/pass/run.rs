@@ -47,8 +47,10 @@ pub struct PassCache {
 impl PassCache {
     /// Returns the resource type and the UID of an object of the stack, if they are known.
     pub fn find_object(&self, key: &ObjectKey) -> Option<(&ApiResource, Option<&str>)> {
-        let entry = self.inventory.as_ref()?.get(key)?;
-        Some((&entry.resource, entry.uid.as_deref()))
+        let entry = self.inventory.as_ref().and_then(|inventory| inventory.get(key));
+        let declared = || self.desired.as_ref()?.0.goal.objects().iter().find(|object| *object.key == *key);
+        let resource = entry.map(|entry| &entry.resource).or_else(|| Some(&declared()?.resource))?;
+        Some((resource, entry.and_then(|entry| entry.uid.as_deref())))
     }
 
     /// Returns the number of objects in the inventory, if it is known.
