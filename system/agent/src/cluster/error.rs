@@ -99,7 +99,7 @@ pub enum ClusterError {
     #[error("{operation}: not sent, because the broker has not responded since the start of the agent")]
     DeleteWithheld {
         /// Operation that was not attempted.
-        operation: String,
+        operation: FailedOperation,
     },
     /// The response is not what the request asks for.
     #[error("{operation}: the response cannot be read: {cause}")]
@@ -167,6 +167,7 @@ impl ClusterError {
         let (Self::Unreachable { operation, .. }
         | Self::Refused { operation, .. }
         | Self::ShuttingDown { operation }
+        | Self::DeleteWithheld { operation }
         | Self::Malformed { operation, .. }
         | Self::Internal { operation, .. }) = self;
         operation.key.as_deref()

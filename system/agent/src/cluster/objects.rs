@@ -597,7 +597,7 @@ impl Cluster {
         uid: &str,
     ) -> Result<DeleteResult, ClusterError> {
         if !self.may_delete {
-            return Err(ClusterError::DeleteWithheld { operation: Operation::Object("delete", key).to_string() });
+            return Err(ClusterError::DeleteWithheld { operation: Operation::Object("delete", key).to_failed() });
         }
         match self.send_delete(resource, key, uid).await {
             Err(error) if error.is_not_found() => match self.find_other_version(resource, error).await? {

@@ -1,6 +1,5 @@
 //! One request to the API server and its response, with a timeout, a size limit, the retry policy and the write gate.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -69,15 +68,6 @@ impl Operation<'_> {
         match self {
             Self::Object(verb, key) => FailedOperation::on_object(verb, key),
             Self::Other(text) => text.as_str().into(),
-        }
-    }
-}
-
-impl fmt::Display for Operation<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Object(verb, key) => write!(f, "{verb} {key}"),
-            Self::Other(text) => f.write_str(text),
         }
     }
 }

@@ -85,7 +85,8 @@ impl LatestTargetState {
             return self.is_status_known.load(Ordering::Relaxed).then_some(WantedCopy::Nothing);
         }
         let snapshot = self.lock();
-        let annotations = |stack: &StackId| snapshot.policies.get(stack).cloned().unwrap_or_default();
+        let annotations =
+            |stack: &StackId| snapshot.policies.get(stack).map(|policy| policy.annotations.clone()).unwrap_or_default();
         // A removal waits for the broker, and is gone from the target state some time after it was confirmed.
         let revisions = snapshot.revisions.iter().filter(|revision| !revision.is_deletion_marker);
         let content = revisions.map(|revision| (revision.clone(), annotations(&revision.stack_id))).collect();
@@ -107,7 +108,9 @@ impl LatestTargetState {
         for StackCopy { annotations, revision } in stacks {
             let revision = Arc::new(Revision::from_copy(revision));
             claims.add(revision.stack_id, revision.sequence_id, &revision.declared);
-            snapshot.policies.insert(revision.stack_id, annotations);
+            // Only what was applied before is corrected, so that dependencies do not matter.
+            let stack_id = revision.stack_id;
+            snapshot.policies.insert(stack_id, StackPolicy { stack_id, annotations, depends_on: Vec::new() });
             snapshot.revisions.push(revision);
         }
         snapshot.claims = Arc::new(claims);
@@ -200,7 +203,7 @@ mod tests {
 
     fn replace(target: &LatestTargetState, objects: Vec<DeploymentObject>) -> Vec<StackId> {
         let revisions = target.parse_revisions(objects);
-        target.replace(revisions, PolicyAnnotations::new(), Some(Epoch(1)), Claims::default())
+        target.replace(revisions, StackPolicies::new(), Some(Epoch(1)), Claims::default())
     }
 
     /// Returns the sequences of the wanted copy; `None` if the broker has not said what it should have.
