@@ -92,8 +92,14 @@ fn an_idle_poll_makes_no_more_requests_with_ten_thousand_foreign_objects_and_fiv
         world.run((1..500).map(|number| submit(&format!("stack-{number}"), 1)).collect());
         world.run((1..500).map(|number| wait(&format!("stack-{number}"), false)).collect());
         world.list_idle_requests();
-        assert_eq!(world.list_idle_requests(), before);
-        assert!(before.iter().all(|line| line.contains("leases") || line.contains("/version")), "{before:#?}");
+        // Heartbeats have an interval of their own, so that the same span may contain one more of them.
+        let without_heartbeats = |mut lines: Vec<String>| {
+            lines.retain(|line| !line.contains("/version"));
+            lines
+        };
+        let before = without_heartbeats(before);
+        assert_eq!(without_heartbeats(world.list_idle_requests()), before);
+        assert!(before.iter().all(|line| line.contains("leases")), "{before:#?}");
     });
 }
 
