@@ -102,7 +102,7 @@ impl Engine for TurmoilEngine {
 
     fn kill(&mut self, host: HostId) {
         // A runtime drops its tasks in an order that depends on the number of tasks that other runs of this process have
-        // spawned. What they send then must not reach the network, where it would take latencies from the seed.
+        // spawned. The packets that they send then must not reach the network, where each takes a latency from the seed.
         let others: Vec<HostId> = (0..self.names.len()).map(HostId).filter(|other| *other != host).collect();
         let connected: Vec<HostId> =
             others.into_iter().filter(|other| !self.partitions.contains(&pair(host, *other))).collect();
