@@ -57,6 +57,8 @@ impl Bench {
         if !flags.contains(&"--database-url") {
             arguments.extend(["--database-url", &database].map(OsString::from));
         }
+        // All agents of a benchmark have the same address.
+        arguments.extend(["--limits-connections-per-peer", "16384"].map(OsString::from));
         arguments.extend(flags.iter().map(OsString::from));
         let mut server = self.start("sindri-broker", &self.broker, arguments, directory)?;
         let key =
