@@ -93,6 +93,9 @@ fn build_object(
         metadata.remove("namespace");
     }
     let annotation = |name| annotations.get(name).map_or("", String::as_str);
+    // Of the declaration alone: the ignored fields of the stack, which are added below, may change without it.
+    let is_once = is_applied_once(&key, &manifest, annotation(APPLY_ANNOTATION))?;
+    let once = is_once.then(|| Checksum::compute(&manifest.to_string()));
     let replace = annotation(REPLACE_ANNOTATION) == "true";
     let own = annotation(IGNORE_ANNOTATION);
     let all = [own, ignore].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
@@ -107,8 +110,6 @@ fn build_object(
     }
     let turn = if has_turns { Turn::from_annotations(&key, &annotations) } else { Ok(Turn::default()) };
     let turn = turn.map_err(|error| format!("{key}: {error}"))?;
-    let is_once = is_applied_once(&key, &manifest, annotation(APPLY_ANNOTATION))?;
-    let once = is_once.then(|| Checksum::compute(&manifest.to_string()));
     Ok(DesiredObject { document, key, resource, manifest, owner, ignored, replace, turn, once })
 }
 
@@ -231,6 +232,17 @@ mod tests {
     /// Returns the object as a server without admission webhooks stores it.
     fn stored(object: &DesiredObject) -> Value {
         add_ownership(&object.manifest, &object.owner, &object.key)
+    }
+
+    #[test]
+    fn an_object_that_is_applied_once_is_known_by_its_declaration_alone() {
+        let job = |more: &str| {
+            format!("{{apiVersion: batch/v1, kind: Job, metadata: {{name: a, namespace: b}}, spec: {{{more}}}}}")
+        };
+        let (with_ttl, without) = (job("ttlSecondsAfterFinished: 5"), job("suspend: true"));
+        assert!(build(&with_ttl, "").once.is_some() && build(&without, "").once.is_none());
+        assert_eq!(build(&with_ttl, "/metadata/labels/x").once, build(&with_ttl, "").once);
+        assert_ne!(build(&job("ttlSecondsAfterFinished: 6"), "").once, build(&with_ttl, "").once);
     }
 
     #[test]

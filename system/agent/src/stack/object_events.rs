@@ -10,7 +10,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use sindri_model::{Checksum, Clock, ObjectKey, RevisionId};
-use tokio::time::Instant;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::drift::PersistentDrift;
@@ -61,10 +61,21 @@ impl ObjectEvents {
         cache: &PassCache,
         events: Vec<ObjectEvent>,
     ) {
-        // An Event is not worth a retry.
+        // An Event is not worth a retry, and the report to the broker must not wait for it.
         let no_retries = CancellationToken::new();
         no_retries.cancel();
-        let cluster = cluster.with_deadline(Instant::now() + TIME_MAX).with_retries_until(no_retries);
+        let cluster = &cluster.with_retries_until(no_retries);
+        let _ended = timeout(TIME_MAX, self.create_all(cluster, clock, revision, cache, events)).await;
+    }
+
+    async fn create_all(
+        &mut self,
+        cluster: &Cluster,
+        clock: &Clock,
+        revision: RevisionId,
+        cache: &PassCache,
+        events: Vec<ObjectEvent>,
+    ) {
         for event in events.into_iter().take(EVENTS_MAX) {
             let name = event_name(revision, &event);
             let Some((resource, uid)) = cache.find_object(&event.key).filter(|_| !self.created.contains(&name)) else {

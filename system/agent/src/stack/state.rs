@@ -45,8 +45,8 @@ pub struct StackState {
     /// True if another pass is due at once: the target state changed during the last one, or the objects that others wait
     /// for are ready.
     pub is_due: bool,
-    /// Revision that waits, and since when.
-    waiting_since: Option<(RevisionId, Instant)>,
+    /// Revision that waits, since when, and for what after the last pass.
+    waiting: Option<(RevisionId, Instant, Waiting)>,
     /// True if the last pass made the stack ready, so that stacks that depend on it can continue.
     pub has_become_ready: bool,
 }
@@ -78,6 +78,9 @@ impl StackState {
             Ok(summary) => {
                 let is_corrected = policy.drift == DriftMode::Correct && !summary.is_suspended;
                 self.drift.record(&summary.drifted, is_corrected);
+                if summary.waiting.is_none() {
+                    self.waiting = None;
+                }
                 let is_waiting = summary.held.is_some() || !summary.terminating.is_empty() || summary.is_suspended;
                 let is_complete = !is_waiting && summary.waiting.is_none() && summary.unreadable.is_empty();
                 self.applied = is_complete.then_some(revision.id).or(self.applied);
@@ -97,12 +100,15 @@ impl StackState {
 
     /// Records the health of the objects that others wait for.
     pub fn record_waiting(&mut self, revision: RevisionId, waiting: &Waiting) {
-        if self.waiting_since.is_none_or(|(waits, _)| waits != revision) {
-            self.waiting_since = Some((revision, Instant::now()));
-        }
+        let before = self.waiting.take().filter(|(waits, ..)| *waits == revision);
+        let since = before.as_ref().map_or_else(Instant::now, |(_, since, _)| *since);
         self.cache.ready = self.health.find_ready();
         let objects = waiting.objects();
-        self.is_due = !objects.is_empty() && objects.iter().all(|key| self.cache.ready.contains(key));
+        let is_ready = !objects.is_empty() && objects.iter().all(|key| self.cache.ready.contains(key));
+        // If the same objects were waited for before, another client may change them again and again: the next pass is that
+        // of the next event or poll.
+        self.is_due = is_ready && before.is_none_or(|(.., before)| before != *waiting);
+        self.waiting = Some((revision, since, waiting.clone()));
     }
 
     /// Returns the failure to report while objects wait: one of those that they wait for has failed, or they wait too long.
@@ -112,7 +118,7 @@ impl StackState {
             let reasons: Vec<String> = failing.into_iter().map(|(_, reason)| reason).collect();
             return Some(Outcome::failure(format!("{}; {waiting}", reasons.join("; "))));
         }
-        let is_late = self.waiting_since.is_some_and(|(_, since)| since.elapsed() >= timeout);
+        let is_late = self.waiting.as_ref().is_some_and(|(_, since, _)| since.elapsed() >= timeout);
         is_late.then(|| Outcome::failure(format!("not ready after {} s: {waiting}", timeout.as_secs())))
     }
 

@@ -48,7 +48,8 @@ impl<'a> DirectPoll<'a> {
             None => Duration::ZERO,
             Some(query) => Duration::from_secs(query.strip_prefix("wait=")?.parse().ok()?),
         };
-        let source = peer.map(ThrottleSource::from_address);
+        let client = peer.map(|peer| broker.trusted_proxies.client_address(peer, &head.headers));
+        let source = client.map(ThrottleSource::from_address);
         let credentials = Credentials::parse(head.headers.get(AUTHORIZATION)?, source)?;
         if credentials.find_cached(broker)?.holder != KeyHolder::Agent(agent) {
             return None;

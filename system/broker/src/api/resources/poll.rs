@@ -78,7 +78,7 @@ pub(crate) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<R
             return Ok(not_modified_response(&state));
         }
         drop(waiting);
-        if let Err(error) = wait.credentials.authenticate(broker).await {
+        if let Err(error) = Box::pin(wait.credentials.authenticate(broker)).await {
             return Ok(error.into_response());
         }
     }
