@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sindri_cel::{Cel, Pattern, Program, Quantity, Shape, Type, time};
 
 /// Parts of rules. An input of tokens is a valid rule far more often than one of characters.
-const TOKENS: [&str; 128] = [
+pub const TOKENS: [&str; 128] = [
     "self",
     "self.text",
     "self.size",

@@ -1,7 +1,7 @@
 //! Inputs that the fuzzer found, and that once failed.
 
 #[path = "../../fuzz/input.rs"]
-mod input;
+pub mod input;
 
 #[test]
 fn inputs_that_once_failed_are_handled() {
