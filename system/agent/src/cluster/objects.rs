@@ -129,6 +129,14 @@ struct PageMetadata {
     resource_version: Option<String>,
 }
 
+/// Metadata of the objects of one page of a list.
+struct MetadataPage {
+    objects: Vec<LiveObject>,
+    /// Token of the next page, if there is one.
+    next: Option<String>,
+    resource_version: String,
+}
+
 impl<T> Page<T> {
     /// Returns the items. The server serializes an empty list of metadata as null; any other document without items is malformed.
     fn into_items(self, request: &ApiRequest<'_>) -> Result<Vec<T>, ClusterError> {
@@ -401,6 +409,19 @@ impl Cluster {
         self.list(format!("list {}", resource.plural), resource, None, "").await
     }
 
+    /// Returns the metadata of every object of a type in a namespace, or in the cluster, if one page holds them all.
+    pub(crate) async fn list_single_page(
+        &self,
+        resource: &Arc<ApiResource>,
+        namespace: Option<&str>,
+    ) -> Result<Option<Vec<LiveObject>>, ClusterError> {
+        let operation = Operation::Other(format!("list {}", resource.plural));
+        let path = format!("{}?limit={PAGE_SIZE}", resource.path(namespace));
+        let request = ApiRequest::get(operation, path).accepting(METADATA_LIST);
+        let page = self.read_page(&request, resource).await?;
+        Ok(page.next.is_none().then_some(page.objects))
+    }
+
     /// Returns the metadata of every object of a type that carries the ownership label, and the resourceVersion of the list.
     pub(crate) async fn list_labelled(
         &self,
@@ -443,19 +464,31 @@ impl Cluster {
         let mut request = ApiRequest::get(Operation::Other(operation), base.clone()).accepting(METADATA_LIST);
         let mut objects = Vec::new();
         for _ in 0..PAGES_MAX {
-            let response = self.api.send_for_response(&request).await?;
-            let mut page: Page<ResponseObject<'_>> = response.read(&request)?;
-            let PageMetadata { next, resource_version } = page.metadata.take().unwrap_or_default();
-            // Items without a UID, such as PodMetrics, are computed and not stored: they cannot be owned or deleted.
-            for item in page.into_items(&request)?.iter().filter(|item| item.metadata()["uid"].is_string()) {
-                objects.push(LiveObject::from_response(&request, resource, item)?);
-            }
-            match next.filter(|token| !token.is_empty()) {
+            let page = self.read_page(&request, resource).await?;
+            objects.extend(page.objects);
+            match page.next {
                 Some(token) => request.path = format!("{base}&continue={token}"),
-                None => return Ok((objects, resource_version.unwrap_or_default())),
+                None => return Ok((objects, page.resource_version)),
             }
         }
         Err(request.malformed(format!("it has more than {PAGES_MAX} pages")))
+    }
+
+    async fn read_page(
+        &self,
+        request: &ApiRequest<'_>,
+        resource: &Arc<ApiResource>,
+    ) -> Result<MetadataPage, ClusterError> {
+        let response = self.api.send_for_response(request).await?;
+        let mut page: Page<ResponseObject<'_>> = response.read(request)?;
+        let PageMetadata { next, resource_version } = page.metadata.take().unwrap_or_default();
+        // Items without a UID, such as PodMetrics, are computed and not stored: they cannot be owned or deleted.
+        let items = page.into_items(request)?;
+        let stored = items.iter().filter(|item| item.metadata()["uid"].is_string());
+        let objects =
+            stored.map(|item| LiveObject::from_response(request, resource, item)).collect::<Result<_, _>>()?;
+        let next = next.filter(|token| !token.is_empty());
+        Ok(MetadataPage { objects, next, resource_version: resource_version.unwrap_or_default() })
     }
 
     /// Watches the objects of a type that carry the ownership label, from a resourceVersion on. Not retried: the caller

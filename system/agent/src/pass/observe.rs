@@ -31,6 +31,12 @@ pub struct Observation {
     pub unreadable: UnreadableKinds,
 }
 
+impl Observation {
+    fn insert_all(&mut self, objects: impl IntoIterator<Item = LiveObject>) {
+        self.live.extend(objects.into_iter().map(|object| (object.key.clone(), object)));
+    }
+}
+
 /// Kinds whose objects could not be read, each with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnreadableKinds(BTreeMap<(String, String), ClusterError>);
@@ -59,13 +65,17 @@ impl UnreadableKinds {
 
 /// Labelled objects of one resource type.
 enum Labelled {
-    Objects(Vec<LiveObject>),
+    /// Objects, and the type in a version that is served, if there is one.
+    Objects(Vec<LiveObject>, Option<Arc<ApiResource>>),
     /// Listing is not permitted. Reading single objects may be.
     Forbidden,
 }
 
-/// Reads the live objects of a stack: those that carry the ownership label, and those that only the inventory knows. A
-/// declared object that is in neither is new, or not owned yet.
+/// Objects that are needed, by key, with their resource types as they are known.
+type Needed<'a> = BTreeMap<&'a ObjectKey, &'a Arc<ApiResource>>;
+
+/// Reads the live objects of a stack: those that carry the ownership label, those that only the inventory knows, and those
+/// that exist although they are new to the stack.
 pub async fn read_live_objects(
     cluster: &Cluster,
     reflector: &Reflector,
@@ -73,7 +83,7 @@ pub async fn read_live_objects(
     inventory: &Inventory,
 ) -> Observation {
     let cluster = &cluster.with_deadline(Instant::now() + READ_MAX);
-    let mut needed: BTreeMap<&ObjectKey, &Arc<ApiResource>> = BTreeMap::new();
+    let mut needed = Needed::new();
     needed.extend(inventory.entries().map(|entry| (&*entry.key, &entry.resource)));
     needed.extend(desired.goal.objects().iter().map(|object| (&*object.key, &object.resource)));
     let mut resources: BTreeSet<&Arc<ApiResource>> = BTreeSet::new();
@@ -82,34 +92,71 @@ pub async fn read_live_objects(
     let is_needed = |object: &LiveObject| needed.contains_key(&*object.key);
     let list = async |known| (known, list_labelled(cluster, reflector, known, is_needed).await);
     let mut observed = Observation::default();
+    let mut served: BTreeMap<&Arc<ApiResource>, Arc<ApiResource>> = BTreeMap::new();
     let mut forbidden: BTreeSet<&Arc<ApiResource>> = BTreeSet::new();
     for (known, listed) in run_concurrently(resources.into_iter().collect(), list).await {
         match listed {
-            Ok(Labelled::Objects(objects)) => {
-                observed.live.extend(objects.into_iter().map(|object| (object.key.clone(), object)));
+            Ok(Labelled::Objects(objects, resource)) => {
+                observed.insert_all(objects);
+                served.extend(resource.map(|resource| (known, resource)));
             }
             Ok(Labelled::Forbidden) => drop(forbidden.insert(known)),
             Err(error) => observed.unreadable.insert(known, error),
         }
     }
-    let is_unread = |key: &ObjectKey, known: &Arc<ApiResource>| {
-        !observed.live.contains_key(key)
-            && !observed.unreadable.contains(key)
-            && (forbidden.contains(known) || inventory.get(key).is_some())
-    };
-    let unread: Vec<(&ObjectKey, &Arc<ApiResource>)> =
-        needed.iter().map(|(key, known)| (*key, *known)).filter(|(key, known)| is_unread(key, known)).collect();
+    needed.retain(|key, _| !observed.live.contains_key(*key) && !observed.unreadable.contains(key));
+    let is_read_alone = |key: &ObjectKey, known| forbidden.contains(known) || inventory.get(key).is_some();
+    let (mut alone, new): (Needed<'_>, Needed<'_>) =
+        needed.into_iter().partition(|(key, known)| is_read_alone(key, *known));
+    alone.extend(list_new(cluster, new, &served, &mut observed).await);
     let read = async |(key, known)| {
         let known: &Arc<ApiResource> = known;
         (known, cluster.get_metadata(known, key).await)
     };
-    for (known, read) in run_concurrently(unread, read).await {
+    for (known, read) in run_concurrently(alone.into_iter().collect(), read).await {
         match read {
-            Ok(object) => observed.live.extend(object.map(|object| (object.key.clone(), object))),
+            Ok(object) => observed.insert_all(object),
             Err(error) => observed.unreadable.insert(known, error),
         }
     }
     observed
+}
+
+/// Lists the objects that are new to a stack, by type and namespace: one that exists without the ownership label belongs to
+/// no stack, or to another implementation of the annotations. Returns those that are better read alone.
+async fn list_new<'a>(
+    cluster: &Cluster,
+    new: Needed<'a>,
+    served: &BTreeMap<&Arc<ApiResource>, Arc<ApiResource>>,
+    observed: &mut Observation,
+) -> Needed<'a> {
+    let mut groups: BTreeMap<(&Arc<ApiResource>, Option<&str>), Needed<'_>> = BTreeMap::new();
+    for (key, known) in new {
+        // An object of a type that is not served does not exist.
+        if served.contains_key(known) {
+            groups.entry((known, key.namespace.as_deref())).or_default().insert(key, known);
+        }
+    }
+    let list = async |((known, namespace), keys): ((&'a Arc<ApiResource>, Option<&'a str>), Needed<'a>)| {
+        let listed = match (keys.len(), served.get(known)) {
+            (2.., Some(resource)) => cluster.list_single_page(resource, namespace).await,
+            _ => Ok(None),
+        };
+        (known, keys, listed)
+    };
+    let mut alone = Needed::new();
+    for (known, keys, listed) in run_concurrently(groups.into_iter().collect(), list).await {
+        match listed {
+            Ok(Some(objects)) => {
+                observed.insert_all(objects.into_iter().filter(|object| keys.contains_key(&*object.key)));
+            }
+            // A namespace with many objects, an agent of one namespace, or a type that was removed.
+            Ok(None) => alone.extend(keys),
+            Err(error) if error.is_forbidden() || error.is_not_found() => alone.extend(keys),
+            Err(error) => observed.unreadable.insert(known, error),
+        }
+    }
+    alone
 }
 
 /// Returns the labelled objects of a type that match, in a version that is served now.
@@ -120,24 +167,27 @@ async fn list_labelled(
     matches: impl Fn(&LiveObject) -> bool,
 ) -> Result<Labelled, ClusterError> {
     // A type that no version serves any more has no objects.
-    let Some(resource) = cluster.find_resource_in_any_version(known).await? else {
-        return Ok(Labelled::Objects(Vec::new()));
+    let Some(mut resource) = cluster.find_resource_in_any_version(known).await? else {
+        return Ok(Labelled::Objects(Vec::new(), None));
     };
     if let Some(objects) = reflector.select(&resource, &matches) {
-        return Ok(Labelled::Objects(objects));
+        return Ok(Labelled::Objects(objects, Some(resource)));
     }
     let mut listed = cluster.list_labelled(&resource).await;
     if let Err(error) = &listed
         && error.is_not_found()
     {
-        listed = match cluster.find_resource_again(known).await? {
-            None => return Ok(Labelled::Objects(Vec::new())),
-            Some(served) if served == resource => listed,
-            Some(served) => cluster.list_labelled(&served).await,
-        };
+        match cluster.find_resource_again(known).await? {
+            None => return Ok(Labelled::Objects(Vec::new(), None)),
+            Some(served) if served == resource => {}
+            Some(served) => {
+                listed = cluster.list_labelled(&served).await;
+                resource = served;
+            }
+        }
     }
     match listed {
-        Ok((objects, _)) => Ok(Labelled::Objects(objects.into_iter().filter(matches).collect())),
+        Ok((objects, _)) => Ok(Labelled::Objects(objects.into_iter().filter(matches).collect(), Some(resource))),
         Err(error) if error.is_forbidden() => Ok(Labelled::Forbidden),
         Err(error) => Err(error),
     }
