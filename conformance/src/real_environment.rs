@@ -195,6 +195,7 @@ impl Environment for RealEnvironment {
             HostAction::Partition(_) | HostAction::Repair(_) => Err(StepError::Unsupported("cut the network")),
             HostAction::Latency(..) => Err(StepError::Unsupported("make the network slow")),
             HostAction::Backup | HostAction::Restore { .. } => Err(StepError::Unsupported("restore a backup")),
+            HostAction::SnapshotEtcd(_) | HostAction::RestoreEtcd(_) => Err(StepError::Unsupported("restore etcd")),
             HostAction::Stall(_) => Err(StepError::Unsupported("stall a database")),
         }
     }

@@ -52,6 +52,15 @@ impl ApiServer {
         Self { state }
     }
 
+    /// Replaces the objects and their history by those of an earlier clone, as a restore of etcd from a snapshot does. The
+    /// generator of identities and the journal go on.
+    pub fn restore(&mut self, snapshot: &Self) {
+        let mut state = snapshot.state.clone();
+        std::mem::swap(&mut state.ids, &mut self.state.ids);
+        std::mem::swap(&mut state.journal, &mut self.state.journal);
+        self.state = state;
+    }
+
     /// Returns the same server without a journal, for callers that do not read it.
     #[must_use]
     pub fn without_journal(mut self) -> Self {

@@ -31,6 +31,10 @@ pub enum HostAction {
         /// True if the operator declares the restore to the broker.
         declared: bool,
     },
+    /// Copies the state of the API server of a cluster.
+    SnapshotEtcd(String),
+    /// Replaces the state of the API server of a cluster by the copy.
+    RestoreEtcd(String),
     /// The database of the broker stops responding (true), or responds again (false).
     Stall(bool),
 }

@@ -2,7 +2,7 @@
 
 use super::state::Interpreter;
 use crate::environment::{HostAction, StepError};
-use crate::scenario::{Quiet, Step};
+use crate::scenario::{ClusterRef, Quiet, Step};
 use crate::trace;
 
 /// Longest description of a step in the trace.
@@ -48,6 +48,12 @@ impl Interpreter<'_> {
             Step::DeleteAgent(agent) => self.delete_agent(&agent.agent),
             Step::CreateAgent(agent) => self.create_agent(&agent.agent),
             Step::Backup => self.environment.act_on_hosts(HostAction::Backup),
+            Step::SnapshotEtcd(ClusterRef { cluster }) => {
+                self.environment.act_on_hosts(HostAction::SnapshotEtcd(cluster.clone()))
+            }
+            Step::RestoreEtcd(ClusterRef { cluster }) => {
+                self.environment.act_on_hosts(HostAction::RestoreEtcd(cluster.clone()))
+            }
             Step::Restore(restore) => self.environment.act_on_hosts(HostAction::Restore { declared: restore.declared }),
             Step::Stall => self.environment.act_on_hosts(HostAction::Stall(true)),
             Step::Resume => self.environment.act_on_hosts(HostAction::Stall(false)),

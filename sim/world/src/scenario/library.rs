@@ -109,7 +109,9 @@ impl Library {
             Step::Kill(name) | Step::Restart(name) => check_host(name),
             Step::Quiet(quiet) => check_agent(&quiet.cluster),
             Step::Fail(fault) => check_agent(&fault.cluster),
-            Step::Heal(cluster) => check_agent(&cluster.cluster),
+            Step::Heal(cluster) | Step::SnapshotEtcd(cluster) | Step::RestoreEtcd(cluster) => {
+                check_agent(&cluster.cluster)
+            }
             Step::Create(create) => check_agent(&create.cluster),
             Step::Edit(edit) => check_agent(&edit.cluster),
             Step::Remove(object) => check_agent(&object.cluster),

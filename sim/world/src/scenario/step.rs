@@ -38,6 +38,10 @@ pub enum Step {
     Backup,
     /// Replaces the database by the copy, while the broker is down for a moment.
     Restore(Restore),
+    /// Copies the state of the API server of a cluster.
+    SnapshotEtcd(ClusterRef),
+    /// Replaces the state of the API server of a cluster by the copy, while it is down for a moment.
+    RestoreEtcd(ClusterRef),
     /// The database of the broker stops responding.
     Stall,
     /// The database responds again.

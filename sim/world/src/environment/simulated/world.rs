@@ -57,6 +57,8 @@ pub struct SimulatedWorld {
     database: Database,
     backup: Option<BTreeMap<String, Vec<u8>>>,
     clusters: BTreeMap<String, Cluster>,
+    /// Snapshots of clusters, by name.
+    snapshots: BTreeMap<String, ApiServer>,
     jobs: mpsc::Sender<OperatorJob>,
     expected: Rc<RefCell<ExpectedState>>,
     exchanges: ExchangeLog,
@@ -92,6 +94,7 @@ impl SimulatedWorld {
             database,
             backup: None,
             clusters: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
             jobs,
             expected,
             exchanges,
@@ -303,6 +306,15 @@ impl SimulatedWorld {
         Ok(())
     }
 
+    fn restore_etcd(&mut self, name: &str) -> Result<(), StepError> {
+        let host = format!("{name}-api");
+        self.act_on_hosts(HostAction::Kill(host.clone()))?;
+        trace::record("world", &format!("~ restore of {name}"));
+        let snapshot = self.snapshots.get(name).ok_or_else(|| StepError::Failed("there is no snapshot".to_owned()))?;
+        self.cluster(name)?.server.with(|server| server.restore(snapshot));
+        self.act_on_hosts(HostAction::Restart(host))
+    }
+
     fn restore(&mut self, declared: bool) -> Result<(), StepError> {
         let backup = self.backup.clone().ok_or_else(|| StepError::Failed("there is no backup".to_owned()))?;
         if self.database.shared.is_some() {
@@ -403,6 +415,12 @@ impl Environment for SimulatedWorld {
                 self.backup = Some(disk::copy_files());
             }
             HostAction::Restore { declared } => self.restore(declared)?,
+            HostAction::SnapshotEtcd(name) => {
+                trace::record("world", &format!("~ snapshot of {name}"));
+                let snapshot = self.cluster(&name)?.server.with(|server| server.clone());
+                self.snapshots.insert(name, snapshot);
+            }
+            HostAction::RestoreEtcd(name) => self.restore_etcd(&name)?,
             HostAction::Stall(is_stalled) => {
                 trace::record("world", if is_stalled { "~ stall" } else { "~ resume" });
                 self.database.is_stalled.store(is_stalled, Ordering::Relaxed);
