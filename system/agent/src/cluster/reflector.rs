@@ -4,6 +4,7 @@
 //! anything is concluded from its absence. Memory grows with the labelled objects, not with the size of the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 pub struct Reflector {
     types: Mutex<BTreeMap<Arc<ApiResource>, WatchedType>>,
     type_added: Notify,
+    /// Number of lists whose resourceVersion was lower than the one before.
+    restores: AtomicU64,
 }
 
 /// State of one resource type.
@@ -56,6 +59,8 @@ enum Existence {
 
 /// Reason why a watch ended without an error.
 enum WatchEnd {
+    /// The server ended it.
+    Closed,
     /// Everything must be listed again.
     ListAgain,
     /// The cluster does not serve the type any more.
@@ -82,6 +87,11 @@ impl Reflector {
         let types = self.lock();
         let watched = types.get(resource).filter(|watched| watched.is_current)?;
         Some(watched.objects.values().filter(|object| matches(object)).cloned().collect())
+    }
+
+    /// Returns a number that grows when resourceVersions have gone back, because etcd was restored from a snapshot.
+    pub fn restores(&self) -> u64 {
+        self.restores.load(Ordering::Relaxed)
     }
 
     /// Watches every type that was selected, and queues passes of the stacks whose objects change. Never ends.
@@ -116,7 +126,7 @@ impl Reflector {
         let mut pause = PAUSE_FIRST;
         loop {
             match self.list_and_watch(&resource, cluster, queue).await {
-                Ok(WatchEnd::ListAgain) => pause = PAUSE_FIRST,
+                Ok(WatchEnd::ListAgain | WatchEnd::Closed) => pause = PAUSE_FIRST,
                 Ok(WatchEnd::NotServed) => {
                     self.lock().remove(&resource);
                     return;
@@ -145,14 +155,24 @@ impl Reflector {
         };
         self.replace_all(resource, objects, &version, queue);
         let (resync_at, mut pause) = (Instant::now() + RESYNC_INTERVAL, PAUSE_FIRST);
+        let mut is_interrupted = false;
         while Instant::now() < resync_at {
             let opened = Instant::now();
-            let watched = timeout_at(resync_at, self.follow_watch(resource, cluster, queue, &mut version)).await;
+            let follow = async {
+                // After a restore of etcd a watch would report nothing until the versions have caught up.
+                if is_interrupted && is_older(&cluster.read_list_version(resource).await?, &version) {
+                    return Ok(WatchEnd::ListAgain);
+                }
+                self.follow_watch(resource, cluster, queue, &mut version).await
+            };
+            let watched = timeout_at(resync_at, follow).await;
+            is_interrupted = matches!(watched, Ok(Err(_)));
             match watched {
                 Err(_) => return Ok(WatchEnd::ListAgain),
-                Ok(Ok(())) if opened.elapsed() > PAUSE_MAX => pause = PAUSE_FIRST,
+                Ok(Ok(end @ (WatchEnd::ListAgain | WatchEnd::NotServed))) => return Ok(end),
+                Ok(Ok(WatchEnd::Closed)) if opened.elapsed() > PAUSE_MAX => pause = PAUSE_FIRST,
                 // A server that ends every watch at once is not asked without a pause.
-                Ok(Ok(())) => {
+                Ok(Ok(WatchEnd::Closed)) => {
                     sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
@@ -176,7 +196,7 @@ impl Reflector {
         cluster: &Cluster,
         queue: &PassQueue,
         version: &mut String,
-    ) -> Result<(), ClusterError> {
+    ) -> Result<WatchEnd, ClusterError> {
         let mut watch = cluster.watch(resource, version).await?;
         self.set_current(resource, true);
         while let Some(event) = watch.next_event().await? {
@@ -188,7 +208,7 @@ impl Reflector {
             }
             self.set_seen_version(resource, version);
         }
-        Ok(())
+        Ok(WatchEnd::Closed)
     }
 
     fn begin_list(&self, resource: &Arc<ApiResource>) {
@@ -209,6 +229,10 @@ impl Reflector {
     ) {
         let mut changed: BTreeSet<StackId> = BTreeSet::new();
         if let Some(watched) = self.lock().get_mut(resource) {
+            if is_older(list_version, &watched.seen_version) {
+                tracing::warn!("resourceVersions of {} have gone back: etcd was restored", resource.plural);
+                self.restores.fetch_add(1, Ordering::Relaxed);
+            }
             let mut before = std::mem::take(&mut watched.objects);
             let written = std::mem::take(&mut watched.written_during_list);
             for object in objects {

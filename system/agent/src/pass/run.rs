@@ -36,6 +36,8 @@ pub struct PassCache {
     inventory: Option<Inventory>,
     /// True if this process has read an inventory of the stack before.
     had_inventory: bool,
+    /// Number of restores of etcd that are reflected in the cached state.
+    restores: u64,
     /// Result of the last pass.
     last_applied: Option<AppliedState>,
     /// Objects that were ready after the last pass, while others wait for them.
@@ -87,6 +89,11 @@ pub struct Pass<'a> {
 impl Pass<'_> {
     /// Runs the pass.
     pub async fn run(&self, cache: &mut PassCache) -> Result<PassSummary, PassError> {
+        let restores = self.reflector.restores();
+        if cache.restores != restores {
+            // The inventory has gone back too, and names objects that exist again.
+            *cache = PassCache { had_inventory: cache.had_inventory, restores, ..PassCache::default() };
+        }
         if self.revision.is_from_copy() {
             self.check_is_applied(cache).await?;
         }
