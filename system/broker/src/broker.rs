@@ -12,10 +12,10 @@ use crate::offload::{Offload, RunOnThread};
 use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
 use crate::retention::Retention;
-use crate::store::{KeyRecord, Store, StoreError, WriteContext};
+use crate::store::{KeyRecord, Store, StoreError, WebhookRecord, WriteContext};
 use crate::throttle::{KEYS_MAX, Throttle};
 use crate::trusted_proxies::TrustedProxies;
-use crate::webhooks::{DecryptionError, WebhookSettings};
+use crate::webhooks::{DecryptionError, EncryptionKey, WebhookSettings};
 
 /// Default limit on the body of a request.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -159,6 +159,25 @@ impl Broker {
             Some(settings) => settings.decrypt_all(id, &sample.encrypted).map(drop),
             None => Err(DecryptionError(id)),
         })
+    }
+
+    /// Returns true if there is a key that encrypts the confidential parts of subscriptions.
+    pub fn has_encryption_key(&self) -> bool {
+        self.webhooks.is_some()
+    }
+
+    /// Encrypts the confidential parts of every subscription with another key, and returns their number. Call it while no
+    /// broker uses the database: a running one has the old key.
+    pub async fn rotate_encryption_key(&self, key: EncryptionKey) -> Result<usize, StoreError> {
+        let broker = self.clone();
+        let reencrypt = move |webhook: &WebhookRecord| {
+            let id = webhook.public.id;
+            let settings = broker.webhooks.as_ref().ok_or(DecryptionError(id));
+            let encrypted =
+                settings.and_then(|settings| settings.reencrypt(&key, &broker.entropy, id, &webhook.encrypted));
+            encrypted.map_err(|error| StoreError::Failed(error.to_string()))
+        };
+        self.store.reencrypt_webhooks(self.write_context(), Box::new(reencrypt)).await
     }
 
     /// Creates a key, and records that it is not a guess.

@@ -32,12 +32,12 @@ pub use request_id::with_request_id;
 pub use retention::Retention;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
-    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
-    ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord,
-    ListScope, NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordKind, RestoreEvidence,
-    RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker, StackReports, Store, StoreChange, StoreError,
-    StoreFuture, StorePosition, StoredKey, StoredRevision, Submitter, TargetRevision, TargetState, WebhookRecord,
-    WriteContext,
+    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, BackupError,
+    BackupSummary, ChangeObserver, ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Gate,
+    Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, NewestRevision, Page, PostgresError, PostgresStore,
+    RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker, StackReports,
+    Store, StoreChange, StoreError, StoreFuture, StorePosition, StoredKey, StoredRevision, Submitter, TargetRevision,
+    TargetState, WebhookRecord, WriteContext, back_up_sqlite, restore_sqlite,
 };
 pub use tls::{Tls, TlsError};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

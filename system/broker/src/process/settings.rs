@@ -1,5 +1,6 @@
 //! Settings of the broker.
 
+use clap::{Arg, ArgAction, Command};
 use sindri_broker::TrustedProxies;
 use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
 
@@ -19,8 +20,20 @@ const NETWORKS: CustomType = CustomType {
     redact: str::to_owned,
 };
 
-/// Command that begins a new epoch after a restore.
+/// Command that begins a new epoch after a restore by other means.
 pub const RESTORE_EPOCH: &str = "restore-epoch";
+/// Command that writes a backup.
+pub const BACKUP: &str = "backup";
+/// Command that restores a backup.
+pub const RESTORE: &str = "restore";
+/// Command that encrypts the secrets of webhooks with another key.
+pub const ROTATE_ENCRYPTION_KEY: &str = "rotate-encryption-key";
+/// Argument of [`BACKUP`] and [`RESTORE`].
+pub const FILE: &str = "file";
+/// Flag of [`RESTORE`].
+pub const OVERWRITE: &str = "overwrite";
+/// Argument of [`ROTATE_ENCRYPTION_KEY`].
+pub const NEW_KEY_FILE: &str = "new-key-file";
 
 /// Address to listen on.
 pub const LISTEN: Setting = Setting {
@@ -238,11 +251,27 @@ pub static PROGRAM: Program = Program {
         Rule::OneAtMost(&WEBHOOKS_ENCRYPTION_KEY, &WEBHOOKS_ENCRYPTION_KEY_FILE),
     ],
     example: &DATABASE_URL,
-    commands: || {
-        let about = "Record that the database was restored from a backup, and exit";
-        vec![clap::Command::new(RESTORE_EPOCH).about(about)]
-    },
+    commands: build_commands,
 };
+
+fn build_commands() -> Vec<Command> {
+    let file = || Arg::new(FILE).value_name("FILE").required(true);
+    let overwrite = Arg::new(OVERWRITE).long(OVERWRITE).action(ArgAction::SetTrue);
+    let new_key = Arg::new(NEW_KEY_FILE).value_name("NEW_KEY_FILE").required(true);
+    vec![
+        Command::new(BACKUP)
+            .about("Write a checked copy of an SQLite database to a new file, also while the broker runs, and exit")
+            .arg(file().help("File of the backup")),
+        Command::new(RESTORE)
+            .about("Restore a backup to an SQLite database whose broker is stopped, in a new epoch, and exit")
+            .arg(file().help("File of the backup"))
+            .arg(overwrite.help("Replace a database that is not empty; it is kept with the suffix .replaced")),
+        Command::new(RESTORE_EPOCH).about("Record that the database was restored by other means, and exit"),
+        Command::new(ROTATE_ENCRYPTION_KEY)
+            .about("Encrypt the secrets of webhooks with another key, while all brokers are stopped, and exit")
+            .arg(new_key.help("File of the new key; set webhooks.encryption_key_file to it afterwards")),
+    ]
+}
 
 fn is_database_url(text: &str) -> bool {
     let prefixes = ["sqlite:", "postgres://", "postgresql://"];

@@ -17,9 +17,11 @@ pub use postgres::{PostgresError, PostgresStore, Submitter};
 pub use records::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
     ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Heartbeat, KeyHolder, KeyRecord,
-    ListScope, NewRevision, NewestRevision, Page, RecordKind, RestoreEvidence, RetentionCutoffs, StackReports,
-    StoreChange, StoreError, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState,
-    WebhookRecord, WriteContext,
+    ListScope, NewRevision, NewestRevision, Page, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs,
+    StackReports, StoreChange, StoreError, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision,
+    TargetState, WebhookRecord, WriteContext,
 };
 pub(crate) use sql::shared::idempotency::KEY_TIME as IDEMPOTENCY_KEY_TIME;
-pub use sqlite::{Gate, SqliteError, SqliteStore, SqliteWorker};
+pub use sqlite::{
+    BackupError, BackupSummary, Gate, SqliteError, SqliteStore, SqliteWorker, back_up_sqlite, restore_sqlite,
+};

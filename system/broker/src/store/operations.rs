@@ -13,8 +13,9 @@ use sindri_model::{
 
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DeliveryAttempt, DeliveryFilter,
-    FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, RestoreEvidence, RetentionCutoffs,
-    StackReports, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
+    FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, Reencrypt, RestoreEvidence,
+    RetentionCutoffs, StackReports, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord,
+    WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
@@ -312,6 +313,10 @@ operations! {
     Write delete_webhook(context: WriteContext, webhook: WebhookId) -> () = webhooks::subscriptions::delete;
     /// Returns any one subscription, to check that the encryption key decrypts it.
     Read get_any_webhook() -> Option<WebhookRecord> = webhooks::subscriptions::get_any;
+    /// Replaces the confidential parts of every subscription by what the function returns, and returns their number.
+    /// If the function fails for one of them, nothing is changed.
+    Write reencrypt_webhooks(context: WriteContext, reencrypt: Reencrypt) -> usize
+        = webhooks::subscriptions::reencrypt_all;
     /// Lists the messages of a subscription, newest first.
     Read list_deliveries(filter: DeliveryFilter) -> Vec<WebhookDelivery> = webhooks::deliveries::list;
     /// Queues a test message to one subscription.

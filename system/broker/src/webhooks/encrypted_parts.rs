@@ -6,6 +6,7 @@ use std::fmt;
 use sindri_model::{Entropy, WebhookId};
 use thiserror::Error;
 
+use super::encryption_key::EncryptionKey;
 use super::headers::ExtraHeaders;
 use super::settings::WebhookSettings;
 use super::signature::Secret;
@@ -41,6 +42,23 @@ impl WebhookSettings {
     /// Encrypts a part of a subscription.
     pub(crate) fn encrypt(&self, entropy: &Entropy, webhook: WebhookId, part: EncryptedPart, plain: &str) -> Vec<u8> {
         self.key.encrypt(entropy, &part.context(webhook), plain.as_bytes())
+    }
+
+    /// Encrypts every part of a subscription with another key.
+    pub(crate) fn reencrypt(
+        &self,
+        key: &EncryptionKey,
+        entropy: &Entropy,
+        webhook: WebhookId,
+        encrypted: &EncryptedParts,
+    ) -> Result<EncryptedParts, DecryptionError> {
+        let plain = self.decrypt_all(webhook, encrypted)?;
+        let encrypt = |part: EncryptedPart, plain: &str| key.encrypt(entropy, &part.context(webhook), plain.as_bytes());
+        Ok(EncryptedParts {
+            url: encrypt(EncryptedPart::Url, &plain.url),
+            auth_header: plain.auth_header.as_deref().map(|header| encrypt(EncryptedPart::AuthHeader, header)),
+            signing_secret: encrypt(EncryptedPart::SigningSecret, &plain.signing_secret),
+        })
     }
 
     /// Decrypts a part of a subscription.

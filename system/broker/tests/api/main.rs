@@ -3,6 +3,7 @@
 
 mod access;
 mod approvals;
+mod backup;
 mod bad_input;
 mod client;
 mod compression;

@@ -26,7 +26,7 @@ pub use retention::RetentionCutoffs;
 pub use revisions::{NewRevision, NewestRevision, StoredRevision, TargetRevision, TargetState};
 pub use webhooks::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, DeliveryFilter,
-    EncryptedParts, WebhookRecord,
+    EncryptedParts, Reencrypt, WebhookRecord,
 };
 pub use write_context::WriteContext;
 

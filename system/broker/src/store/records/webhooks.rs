@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use sindri_model::wire::{WebhookDelivery, WebhookResponse};
 use sindri_model::{DeliveryId, WebhookId};
 
+use super::error::StoreError;
 use super::paging::Page;
 
 /// The confidential parts of a subscription, encrypted.
@@ -33,6 +34,9 @@ pub struct WebhookRecord {
     /// The confidential parts.
     pub encrypted: EncryptedParts,
 }
+
+/// Function that encrypts the confidential parts of a subscription with another key.
+pub type Reencrypt = Box<dyn Fn(&WebhookRecord) -> Result<EncryptedParts, StoreError> + Send>;
 
 /// Filter of the messages of a subscription.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::batch::{Task, run_batch};
 use super::error::SqliteError;
+use super::file_lock::FileLock;
 use super::schema;
 use super::worker::{Job, SqliteWorker};
 use crate::store::records::{ChangeObserver, RestoreEvidence, StoreError, StoreFuture};
@@ -26,6 +27,8 @@ const STATEMENTS_CACHED: usize = 256;
 const QUEUE_MAX: usize = 16_384;
 /// Time after which a call fails with [`StoreError::Unavailable`].
 const CALL_MAX: Duration = Duration::from_secs(10);
+/// Longest wait for another program that writes to the file.
+const WRITER_MAX: Duration = Duration::from_secs(2);
 /// Interval at which replicas on one database look for changes of the others.
 const REMOTE_CHANGE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -53,18 +56,20 @@ impl SqliteStore {
     /// Opens or creates the file at `path` and migrates it to the newest schema. Calls run inline. `vfs` names a
     /// registered VFS of SQLite; None: the default one.
     pub fn open(path: &str, vfs: Option<&str>) -> Result<Self, SqliteError> {
-        let connection = Arc::new(Mutex::new(connect(path, vfs)?));
+        let connection = Arc::new(Mutex::new(connect(path, vfs, Sharing::Exclusive)?));
         let executor = Executor::Inline(connection, None);
         Ok(Self(Sqlite { executor, is_shared: false, observer: ObserverSlot::default() }))
     }
 
-    /// Opens a file like [`SqliteStore::open`]. Calls run on the worker, which its owner runs on a thread.
+    /// Opens a file like [`SqliteStore::open`], so that other programs may read it: a backup, or the tools of SQLite.
+    /// Calls run on the worker, which its owner runs on a thread.
     pub fn open_with_worker(path: &str) -> Result<(Self, SqliteWorker), SqliteError> {
-        let connection = connect(path, None)?;
+        let lock = FileLock::acquire(path)?;
+        let connection = connect(path, None, Sharing::Readable)?;
         let (sender, jobs) = mpsc::channel(QUEUE_MAX);
         let observer = ObserverSlot::default();
         let store = Self(Sqlite { executor: Executor::Thread(sender), is_shared: false, observer: observer.clone() });
-        Ok((store, SqliteWorker { connection, jobs, observer }))
+        Ok((store, SqliteWorker { connection, jobs, observer, _lock: lock }))
     }
 
     /// Returns a store of another broker in the same process, on the same database.
@@ -81,16 +86,30 @@ impl SqliteStore {
     }
 }
 
-fn connect(path: &str, vfs: Option<&str>) -> Result<Connection, SqliteError> {
+/// Access of other processes to an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    /// None. The write-ahead log then needs no shared memory, which a VFS need not have.
+    Exclusive,
+    /// Other processes may read. Those that write, apart from a broker, are awaited for [`WRITER_MAX`].
+    Readable,
+}
+
+fn connect(path: &str, vfs: Option<&str>, sharing: Sharing) -> Result<Connection, SqliteError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = match vfs {
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
         None => Connection::open_with_flags(path, flags)?,
     };
-    // A process that has locked the file keeps it locked: waiting would not help.
-    connection.busy_timeout(Duration::ZERO)?;
-    // Before the journal mode: with exclusive locking the write-ahead log needs no shared memory.
-    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    match sharing {
+        Sharing::Exclusive => {
+            // A process that has locked the file keeps it locked: waiting would not help.
+            connection.busy_timeout(Duration::ZERO)?;
+            // Before the journal mode, which otherwise creates shared memory.
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        }
+        Sharing::Readable => connection.busy_timeout(WRITER_MAX)?,
+    }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;

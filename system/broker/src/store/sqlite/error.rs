@@ -1,5 +1,7 @@
 //! Errors of opening an SQLite file.
 
+use std::io;
+
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
@@ -22,6 +24,9 @@ pub enum SqliteError {
     /// Another process has locked the file.
     #[error("the database is in use by another process")]
     InUse,
+    /// The lock next to the file cannot be taken.
+    #[error("the lock of the database cannot be taken: {0}")]
+    Lock(io::Error),
     /// SQLite failed.
     #[error("the database cannot be opened: {0}")]
     Sqlite(rusqlite::Error),

@@ -385,15 +385,9 @@ CREATE INDEX assignments_by_removal ON assignments (removal) WHERE removal IS NO
 
 /// Migrates the database to the newest schema, each migration in its own transaction.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteError> {
-    let known = MIGRATIONS.len();
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let (done, tables) = read_version(&transaction)?;
     transaction.commit()?;
-    let done = usize::try_from(found).map_err(|_| SqliteError::Foreign)?;
-    if done > known {
-        return Err(SqliteError::Newer { found, known });
-    }
     if done == 0 && tables > 0 {
         return Err(SqliteError::Foreign);
     }
@@ -404,4 +398,19 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), SqliteError> {
         transaction.commit()?;
     }
     Ok(())
+}
+
+/// Checks that this is a database of a broker that is not newer than this one.
+pub(super) fn check_version(connection: &Connection) -> Result<(), SqliteError> {
+    let (done, _) = read_version(connection)?;
+    if done == 0 { Err(SqliteError::Foreign) } else { Ok(()) }
+}
+
+/// Returns the number of migrations that a database has, and of its tables and indexes.
+fn read_version(connection: &Connection) -> Result<(usize, i64), SqliteError> {
+    let known = MIGRATIONS.len();
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let done = usize::try_from(found).map_err(|_| SqliteError::Foreign)?;
+    if done > known { Err(SqliteError::Newer { found, known }) } else { Ok((done, tables)) }
 }

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::batch::{RunTask, Task, run_batch};
+use super::file_lock::FileLock;
 use crate::store::records::StoreError;
 use crate::store::sql::database::Operation;
 use crate::store::sql::observer_slot::ObserverSlot;
@@ -95,10 +96,12 @@ pub struct SqliteWorker {
     pub(super) connection: Connection,
     pub(super) jobs: mpsc::Receiver<Job>,
     pub(super) observer: ObserverSlot,
+    /// Released after the connection is closed.
+    pub(super) _lock: FileLock,
 }
 
 impl SqliteWorker {
-    /// Runs until the store is dropped.
+    /// Runs until the store is dropped. Then it moves the write-ahead log into the database file and closes it.
     pub fn run(mut self) {
         while let Some(first) = self.jobs.blocking_recv() {
             let mut jobs = vec![first];
@@ -112,6 +115,11 @@ impl SqliteWorker {
             let changes = run_batch(&mut self.connection, &mut tasks);
             self.observer.notify(&changes);
             batch.into_iter().for_each(|queued| queued.send_result());
+        }
+        // A reader may prevent it; then the log stays next to the file, and the next start reads it.
+        let checkpointed = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        if !matches!(checkpointed, Ok(0)) {
+            tracing::warn!("the write-ahead log of the database stays in a file of its own: another program reads it");
         }
     }
 }

@@ -4,11 +4,11 @@ use serde_json::json;
 use sindri_model::WebhookId;
 use sindri_model::wire::WebhookResponse;
 
-use crate::store::records::{EncryptedParts, Page, RecordKind, StoreError, WebhookRecord, WriteContext};
+use crate::store::records::{EncryptedParts, Page, RecordKind, Reencrypt, StoreError, WebhookRecord, WriteContext};
 use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::{require, require_inserted, require_that};
-use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows};
-use crate::store::sql::shared::values::{Row, Value, to_json, values};
+use crate::store::sql::shared::session::{Session, execute, execute_batch, fetch_all, fetch_one, has_rows};
+use crate::store::sql::shared::values::{Row, Value, row, to_json, values};
 use crate::store::sql::shared::{audit, idempotency};
 
 const RESOURCE_TYPE: &str = "webhook";
@@ -65,6 +65,29 @@ pub(crate) async fn get(session: &mut dyn Session, webhook: WebhookId) -> Result
 
 pub(crate) async fn get_any(session: &mut dyn Session) -> Result<Option<WebhookRecord>, StoreError> {
     fetch_one(session, columns!("FROM webhooks ORDER BY id LIMIT 1"), &[], read).await
+}
+
+pub(crate) async fn reencrypt_all(
+    session: &mut dyn Session,
+    context: WriteContext,
+    reencrypt: Reencrypt,
+) -> Result<usize, StoreError> {
+    let webhooks = fetch_all(session, columns!("FROM webhooks ORDER BY id"), &[], read).await?;
+    let to_row = |webhook: &WebhookRecord| {
+        let EncryptedParts { url, auth_header, signing_secret } = reencrypt(webhook)?;
+        Ok(row![webhook.public.id, url, auth_header, signing_secret])
+    };
+    let rows = webhooks.iter().map(to_row).collect::<Result<Vec<_>, StoreError>>()?;
+    let sql = "WITH batch (id, url, auth_header, signing_secret) AS ({TEXT, BYTEA, BYTEA, BYTEA})
+               UPDATE webhooks SET
+                 url = (SELECT batch.url FROM batch WHERE batch.id = webhooks.id),
+                 auth_header = (SELECT batch.auth_header FROM batch WHERE batch.id = webhooks.id),
+                 signing_secret = (SELECT batch.signing_secret FROM batch WHERE batch.id = webhooks.id)
+               WHERE id IN (SELECT id FROM batch)";
+    execute_batch(session, sql, rows).await?;
+    let details = json!({"webhooks": webhooks.len()});
+    audit::record(session, &context, "webhook.reencrypted", RESOURCE_TYPE, None, Some(details)).await?;
+    Ok(webhooks.len())
 }
 
 pub(crate) async fn replace(

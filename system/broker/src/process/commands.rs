@@ -1,0 +1,76 @@
+//! Commands of the broker program that end when they are done.
+
+use std::path::Path;
+
+use clap::ArgMatches;
+use sindri_broker::{StoreError, WriteContext, back_up_sqlite, restore_sqlite};
+use sindri_process::Config;
+
+use super::database::{sqlite_path, start_broker};
+use super::settings;
+use super::start_error::StartError;
+use super::system::{system_clock, system_entropy};
+use super::webhooks::{read_encryption_key_file, with_webhooks};
+
+const NO_BACKUP_OF_POSTGRES: &str = "the database is PostgreSQL: back it up with pg_dump, restore it with pg_restore while \
+     no broker runs, and then run sindri-broker restore-epoch";
+
+/// Runs a command of [`settings::PROGRAM`].
+pub async fn run(config: &Config, name: &str, arguments: &ArgMatches) -> Result<(), StartError> {
+    let text = |argument: &str| arguments.get_one::<String>(argument).map(String::as_str).unwrap_or_default();
+    match name {
+        settings::BACKUP => back_up(config, text(settings::FILE)),
+        settings::RESTORE => restore(config, text(settings::FILE), arguments.get_flag(settings::OVERWRITE)).await,
+        settings::ROTATE_ENCRYPTION_KEY => rotate_encryption_key(config, text(settings::NEW_KEY_FILE)).await,
+        _ => begin_epoch(config).await,
+    }
+}
+
+/// Writes a backup of the database to a file, also while a broker uses the database.
+fn back_up(config: &Config, file: &str) -> Result<(), StartError> {
+    let database = sqlite_path(config).ok_or(StartError::WrongDatabase(NO_BACKUP_OF_POSTGRES))?;
+    let summary = back_up_sqlite(database, file)?;
+    let (epoch, latest) = (summary.position.epoch, summary.position.latest);
+    println!("{file}: {} revisions, epoch {epoch}, number {latest}; checked", summary.revisions);
+    Ok(())
+}
+
+/// Restores a backup to the configured database.
+async fn restore(config: &Config, file: &str, may_overwrite: bool) -> Result<(), StartError> {
+    let database = sqlite_path(config).ok_or(StartError::WrongDatabase(NO_BACKUP_OF_POSTGRES))?;
+    let context = WriteContext::system(system_clock().now(), system_entropy());
+    let summary = restore_sqlite(file, database, may_overwrite, context).await?;
+    println!("{database}: {} revisions; epoch {} begins", summary.revisions, summary.position.epoch);
+    Ok(())
+}
+
+/// Begins a new epoch after the operator has restored the database: later submissions have higher sequences than all
+/// earlier ones.
+async fn begin_epoch(config: &Config) -> Result<(), StartError> {
+    let started = start_broker(config, &system_entropy()).await?;
+    let recorded = started.broker.record_restore("an operator recorded a restore".to_owned()).await;
+    let epoch = recorded.map_err(|source| store_error(config, source))?;
+    drop(started.broker);
+    started.database.await_closed().await;
+    println!("epoch {epoch} begins");
+    Ok(())
+}
+
+/// Encrypts the stored secrets of webhooks with another key.
+async fn rotate_encryption_key(config: &Config, new_key_file: &str) -> Result<(), StartError> {
+    let key = read_encryption_key_file(Path::new(new_key_file))?;
+    let started = start_broker(config, &system_entropy()).await?;
+    let broker = with_webhooks(config, started.broker).await?;
+    if !broker.has_encryption_key() {
+        return Err(StartError::NoEncryptionKey);
+    }
+    let webhooks = broker.rotate_encryption_key(key).await.map_err(|source| store_error(config, source))?;
+    drop(broker);
+    started.database.await_closed().await;
+    println!("the secrets of {webhooks} webhooks are encrypted with the key in {new_key_file}");
+    Ok(())
+}
+
+fn store_error(config: &Config, source: StoreError) -> StartError {
+    StartError::Store { database: settings::DATABASE_URL.redact(config.text(&settings::DATABASE_URL)), source }
+}
