@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sindri_broker::{AuditFilter, PostgresStore, RecordKind, Store, StoreChange, StoreError};
-use sindri_model::wire::{AgentStatus, UpdateAgentRequest};
-use sindri_model::{RevisionId, Sequence, StackId};
+use sindri_broker::{AuditFilter, ListScope, Page, PostgresStore, RecordKind, Store, StoreChange, StoreError};
+use sindri_model::wire::{AgentStatus, EventStatus, UpdateAgentRequest};
+use sindri_model::{EventId, RevisionId, Sequence, StackId};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::deliveries::{acquire, webhook};
-use crate::support::{ALL, World, at, contracts, entropy, revision, write_context, write_context_with_key};
+use crate::proxy::Proxy;
+use crate::support::{ALL, World, at, contracts, entropy, event, revision, write_context, write_context_with_key};
 
 const WRITERS: usize = 8;
 const EACH: usize = 25;
@@ -188,4 +189,45 @@ async fn two_brokers_never_mark_the_same_agent_offline() {
         other.mark_agents_offline(write_context(), at(20), 100)
     );
     assert_eq!(one.unwrap() + two.unwrap(), agents.len());
+}
+
+#[tokio::test]
+async fn an_event_that_is_committed_late_is_on_a_later_page() {
+    let Some(world) = World::postgres().await else { return };
+    let [agent] = world.add_agents().await;
+    let mut revisions = Vec::new();
+    for name in ["web", "shop"] {
+        let stack = world.add_stack(name).await;
+        world.target(agent, stack).await.unwrap();
+        revisions.push(world.submit(stack).await.id);
+    }
+    let proxy = Proxy::start(world.url.as_deref().unwrap()).await;
+    let slow = PostgresStore::open(&proxy.url, 1).await.unwrap();
+    let (late, early) =
+        (event(agent, revisions[0], EventStatus::Success), event(agent, revisions[1], EventStatus::Success));
+    let expected = BTreeSet::from([late.id, early.id]);
+    proxy.delay_next_commit(Duration::from_millis(500));
+    let mut writers = JoinSet::new();
+    writers.spawn(async move { slow.record_event(write_context(), late).await.map(drop) });
+    proxy.await_frozen().await;
+    world.store.record_event(write_context(), early).await.unwrap();
+    for scope in [None, Some(agent)] {
+        let list = async |after: Option<EventId>| {
+            let page = Page { after: after.map(|id| id.to_string()), limit: 1 };
+            let listed = match scope {
+                None => world.store.list_events(ListScope::All, page).await,
+                Some(agent) => world.store.list_events_of_agent(agent, page).await,
+            };
+            listed.unwrap().into_iter().map(|event| event.id).collect::<Vec<_>>()
+        };
+        let (mut seen, mut after) = (BTreeSet::new(), None);
+        for _ in 0..expected.len() {
+            let page = list(after).await;
+            after = page.last().copied().or(after);
+            seen.extend(page);
+        }
+        while writers.join_next().await.is_some() {}
+        seen.extend(list(after).await);
+        assert_eq!(seen, expected, "of {scope:?}");
+    }
 }

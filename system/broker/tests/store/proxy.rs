@@ -27,6 +27,8 @@ struct Controls {
     /// True if a connection that sends COMMIT freezes before it.
     freezes_before_commit: AtomicBool,
     frozen: Notify,
+    /// Delay of the next COMMIT.
+    commit_delay_micros: AtomicU64,
     /// Delay of each piece of data.
     delay_micros: AtomicU64,
 }
@@ -56,7 +58,12 @@ impl Proxy {
         self.controls.freezes_before_commit.store(true, Ordering::SeqCst);
     }
 
-    /// Completes when a connection has stopped before its COMMIT.
+    /// Delays the next COMMIT.
+    pub fn delay_next_commit(&self, delay: Duration) {
+        self.controls.commit_delay_micros.store(delay.as_micros() as u64, Ordering::SeqCst);
+    }
+
+    /// Completes when a connection has stopped before its COMMIT, or when the delay of a COMMIT has begun.
     pub async fn await_frozen(&self) {
         self.controls.frozen.notified().await;
     }
@@ -97,6 +104,11 @@ impl ProxiedConnection {
                 delay => tokio::time::sleep(Duration::from_micros(delay)).await,
             }
             let commits = data.windows(COMMIT.len()).any(|part| part == COMMIT);
+            let delay = if commits { self.controls.commit_delay_micros.swap(0, Ordering::SeqCst) } else { 0 };
+            if delay > 0 {
+                self.controls.frozen.notify_one();
+                tokio::time::sleep(Duration::from_micros(delay)).await;
+            }
             if commits && self.controls.freezes_before_commit.load(Ordering::SeqCst) {
                 self.is_frozen.store(true, Ordering::SeqCst);
                 self.controls.frozen.notify_one();

@@ -25,6 +25,11 @@ use crate::store::sql::shared::values::{Row, Value};
 /// Channel of the notifications that a broker has committed a change.
 pub(super) const CHANNEL: &str = "sindri_changes";
 
+/// Locks that order the readers of events after their writers; the key is the table. Writers share the lock until their
+/// transaction ends. A reader, which is not in a transaction, holds it for its one statement only.
+const ANNOUNCE_EVENT: &str = "SELECT pg_advisory_xact_lock_shared('events'::regclass::oid::bigint)";
+const AWAIT_EVENTS: &str = "SELECT pg_advisory_xact_lock('events'::regclass::oid::bigint)";
+
 pub(super) struct PostgresSession<'c> {
     client: &'c Client,
     /// Statements that were sent and whose responses are not awaited yet.
@@ -165,6 +170,12 @@ impl<'c> PostgresSession<'c> {
         self.send(Box::pin(batch.run(self.client).map_ok(drop))).await
     }
 
+    async fn send_announcement(&mut self) -> Result<(), tokio_postgres::Error> {
+        let client = self.client;
+        let statement = client.prepare_cached(ANNOUNCE_EVENT).await?;
+        self.send(Box::pin(async move { client.query(&statement, &[]).await.map(drop) })).await
+    }
+
     async fn run(&mut self, sql: &'static str, values: &[Value]) -> Result<u64, tokio_postgres::Error> {
         let statement = self.client.prepare_cached(&to_postgres(sql)).await?;
         self.client.execute(&statement, &references(values)).await
@@ -210,6 +221,19 @@ impl Session for PostgresSession<'_> {
 
     fn changes(&mut self) -> &mut Vec<StoreChange> {
         &mut self.changes
+    }
+
+    fn announce_event(&mut self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            match self.send_announcement().await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.failure_reason(error).await),
+            }
+        })
+    }
+
+    fn await_announced_events(&mut self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.execute(AWAIT_EVENTS, &[]).await.map(drop) })
     }
 
     fn observe_counter(&mut self, before: Sequence, after: Sequence) -> Result<(), StoreError> {

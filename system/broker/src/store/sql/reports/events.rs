@@ -11,7 +11,7 @@ use crate::store::sql::assignments::assigned;
 use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::{as_missing_reference, require};
 use crate::store::sql::shared::outbox::WebhookEvent;
-use crate::store::sql::shared::session::{Session, execute, failed, fetch_all, fetch_one};
+use crate::store::sql::shared::session::{Session, execute, failed, fetch_all, fetch_one, single_column};
 use crate::store::sql::shared::values::{Row, values};
 use crate::store::sql::shared::{audit, changes, counter, idempotency, outbox};
 use crate::store::sql::tables::{agents, keys, revisions};
@@ -64,6 +64,7 @@ pub(crate) async fn record(
         let name = event.deployment_object_id.to_string();
         return Err(StoreError::MissingReference { kind: RecordKind::Revision, name });
     }
+    session.announce_event().await?;
     let sql = "INSERT INTO events (id, created_at, agent_id, revision_id, event_type, status, message)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let row = values![
@@ -144,10 +145,11 @@ pub(crate) async fn list_of_agent(
 
 async fn list_by_agent(session: &mut dyn Session, agent: AgentId, page: Page) -> Result<Vec<AgentEvent>, StoreError> {
     let sql = sized!(
-        "agent_id = ?1 AND position > coalesce((SELECT position FROM events WHERE id = ?2), 0)
+        "agent_id = ?1 AND position > coalesce((SELECT position FROM events WHERE id = ?2), 0) AND position <= ?5
         ORDER BY position LIMIT ?3"
     );
-    fetch_all(session, sql, values![agent, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
+    let last = last_complete_position(session).await?;
+    fetch_all(session, sql, values![agent, page.after, page.limit, Page::TEXT_BYTES_MAX, last], read).await
 }
 
 pub(crate) async fn list_recent(
@@ -175,13 +177,23 @@ pub(crate) async fn list(
         },
     };
     let sql = sized!(
-        "position > coalesce((SELECT position FROM events WHERE id = ?1), 0)
+        "position > coalesce((SELECT position FROM events WHERE id = ?1), 0) AND position <= ?5
           AND (CAST(?2 AS TEXT) IS NULL OR revision_id IN (
             SELECT revisions.id FROM revisions JOIN stacks ON stacks.id = revisions.stack_id
             WHERE stacks.generator_id = ?2))
         ORDER BY position LIMIT ?3"
     );
-    fetch_all(session, sql, values![page.after, generator, page.limit, Page::TEXT_BYTES_MAX], read).await
+    let last = last_complete_position(session).await?;
+    fetch_all(session, sql, values![page.after, generator, page.limit, Page::TEXT_BYTES_MAX, last], read).await
+}
+
+/// Returns a position up to which every event is visible that ever will be. A page must not go beyond it: an event with a
+/// lower position that is committed later would be before the next page, and in none.
+async fn last_complete_position(session: &mut dyn Session) -> Result<i64, StoreError> {
+    let sql = "SELECT coalesce(max(position), 0) FROM events";
+    let last = fetch_one(session, sql, &[], single_column).await?.unwrap_or_default();
+    session.await_announced_events().await?;
+    Ok(last)
 }
 
 pub(crate) async fn get(session: &mut dyn Session, event: EventId) -> Result<AgentEvent, StoreError> {

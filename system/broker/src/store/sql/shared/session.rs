@@ -3,6 +3,7 @@
 //! The operations of the store are written once, in SQL that both databases understand, with parameters `?1`, `?2`, ….
 
 use std::fmt::Display;
+use std::future::ready;
 
 use sindri_model::Sequence;
 
@@ -23,6 +24,14 @@ pub(crate) trait Session: Send {
     fn execute_batch<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> StoreFuture<'a, ()>;
     /// Returns the changes of this transaction that invalidate what brokers cache. They are published at the commit.
     fn changes(&mut self) -> &mut Vec<StoreChange>;
+    /// Announces, before it is inserted, a row of the table `events`, whose position is assigned before the commit.
+    fn announce_event(&mut self) -> StoreFuture<'_, ()> {
+        Box::pin(ready(Ok(())))
+    }
+    /// Waits until every transaction has ended that has announced an event before this call.
+    fn await_announced_events(&mut self) -> StoreFuture<'_, ()> {
+        Box::pin(ready(Ok(())))
+    }
     /// Receives the value of the counter before and after this transaction has taken numbers, or the same value twice if
     /// it was only read. Fails if numbers above it were committed before: then the database was replaced.
     fn observe_counter(&mut self, _before: Sequence, _after: Sequence) -> Result<(), StoreError> {
