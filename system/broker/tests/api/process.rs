@@ -261,6 +261,17 @@ fn bad_input_is_one_line_and_exit_code_2() {
     assert!(error_line(&unknown).contains("the nearest is SINDRI__BROKER__LISTEN"));
 }
 
+#[test]
+fn a_connection_to_a_remote_database_without_tls_is_reported() {
+    let warned = |parameters: &str| {
+        let url = format!("postgres://a@192.0.2.1:1/d?connect_timeout=1{parameters}");
+        let run = Command::new(PROGRAM).args(["--log", "pretty", "--database-url", &url]).output().unwrap();
+        assert_eq!(run.status.code(), Some(2));
+        String::from_utf8_lossy(&run.stderr).contains("the connection to the database may be in plain text")
+    };
+    assert!(warned("") && warned("&sslmode=disable") && !warned("&sslmode=verify-full"));
+}
+
 fn address(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     ready(lines, "http")
 }

@@ -1,7 +1,6 @@
 //! Opens a PostgreSQL database as a store, and passes calls to its connections.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use deadpool_postgres::Pool;
@@ -9,15 +8,15 @@ use sindri_model::wire::DeploymentObject;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::error::{PostgresError, root_cause};
+use super::error::PostgresError;
 use super::notifications::NotificationListener;
 use super::origin::Origin;
-use super::pool::{CALL_MAX, create_pool, set_network_limits, tls_config, warn_without_encryption};
+use super::pool::{CALL_MAX, create_pool, set_network_limits, warn_without_encryption};
 use super::schema;
 use super::submitter::Submitter;
+use super::tls::read_url;
 use super::transaction::{read, transact};
 use crate::store::records::{ChangeObserver, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
@@ -53,13 +52,13 @@ impl PostgresStore {
     /// Connects like [`PostgresStore::open`], and returns the submitter for its owner to run. On a runtime with a
     /// thread of its own, the many responses that a submission awaits do not queue behind HTTP requests.
     pub async fn open_with_submitter(url: &str, connections: usize) -> Result<(Self, Submitter), PostgresError> {
-        let mut config = Config::from_str(url).map_err(|error| PostgresError::Address(error.to_string()))?;
+        let (mut config, tls) = read_url(url)?;
         set_network_limits(&mut config);
         warn_without_encryption(&config);
-        let tls = MakeRustlsConnect::new(tls_config(&config));
+        let tls = MakeRustlsConnect::new(tls);
         let origin = Arc::new(Origin::default());
         let pool = create_pool(&config, &tls, connections, &origin)?;
-        let mut first = pool.get().await.map_err(|error| PostgresError::Unreachable(root_cause(&error)))?;
+        let mut first = pool.get().await.map_err(|error| PostgresError::from_connecting(&error))?;
         schema::migrate(&mut first).await?;
         drop(first);
         let (submissions, pending) = mpsc::channel(QUEUE_MAX);

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 
+use rustls::CertificateError;
 use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
@@ -17,6 +18,17 @@ pub enum PostgresError {
     /// The server does not respond, or rejects the connection.
     #[error("the database cannot be reached: {0}")]
     Unreachable(String),
+    /// The certificate of the server is not accepted.
+    #[error("the certificate of the database server is not accepted: {0}")]
+    Certificate(String),
+    /// The file of certificate authorities cannot be used.
+    #[error("the certificate authorities in {file} cannot be used: {reason}")]
+    Authorities {
+        /// Path of the file.
+        file: String,
+        /// Reason.
+        reason: String,
+    },
     /// A newer version of Sindri has migrated the database.
     #[error(
         "the database has schema version {found}, and this broker knows versions up to {known}: use a newer broker"
@@ -30,6 +42,29 @@ pub enum PostgresError {
     /// A migration failed.
     #[error("the schema cannot be brought up to date: {0}")]
     Migration(String),
+}
+
+impl PostgresError {
+    /// Converts the error of a new connection.
+    pub(super) fn from_connecting(error: &(dyn StdError + 'static)) -> Self {
+        match find_certificate_error(error) {
+            // An authority with the name of the right one, and another key, has made a bad signature.
+            Some(CertificateError::UnknownIssuer | CertificateError::BadSignature) => Self::Certificate(
+                "its issuer is not trusted; set sslrootcert in the URL to a file with the certificate of its issuer"
+                    .to_owned(),
+            ),
+            Some(reason) => Self::Certificate(reason.to_string()),
+            None => Self::Unreachable(root_cause(error)),
+        }
+    }
+}
+
+fn find_certificate_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a CertificateError> {
+    let handshake = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref()?.downcast_ref());
+    match handshake {
+        Some(rustls::Error::InvalidCertificate(reason)) => Some(reason),
+        _ => find_certificate_error(error.source()?),
+    }
 }
 
 /// Returns the message of the innermost error, which names the cause.

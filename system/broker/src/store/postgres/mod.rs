@@ -12,6 +12,7 @@ mod pool;
 mod schema;
 mod session;
 mod submitter;
+mod tls;
 mod transaction;
 
 pub use database::PostgresStore;

@@ -15,7 +15,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::PostgresError;
 use super::origin::Origin;
-use crate::trust::load_system_trust;
 
 /// Time after which a call fails with `StoreError::Unavailable`.
 pub(super) const CALL_MAX: Duration = Duration::from_secs(10);
@@ -56,7 +55,7 @@ pub(super) fn warn_without_encryption(config: &Config) {
         Host::Unix(_) => false,
     };
     if config.get_ssl_mode() != SslMode::Require && config.get_hosts().iter().any(is_remote) {
-        tracing::warn!("the database may be reached without encryption: add sslmode=require to database.url");
+        tracing::warn!("the connection to the database may be in plain text: add sslmode=verify-full to database.url");
     }
 }
 
@@ -101,21 +100,4 @@ async fn set_session_limits(client: &ClientWrapper) -> Result<(), tokio_postgres
          SET statement_timeout = {STATEMENT_MAX_MS}; SET tcp_user_timeout = {UNACKNOWLEDGED_MAX_MS}"
     );
     client.batch_execute(&limits).await
-}
-
-/// Returns the TLS configuration. The URL decides if TLS is used; if it is, this machine must trust the server's
-/// certificate.
-pub(super) fn tls_config(config: &Config) -> rustls::ClientConfig {
-    let trust = if config.get_ssl_mode() == SslMode::Disable { None } else { load_system_trust() };
-    trust.map_or_else(without_roots, |trust| (*trust).clone())
-}
-
-/// A configuration that trusts no certificate.
-fn without_roots() -> rustls::ClientConfig {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider supports the default versions of TLS")
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth()
 }
