@@ -2,22 +2,29 @@
 //!
 //! A message whose result could not be stored is sent again; receivers recognize it by its id.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
-use sindri_model::LinkId;
-use tokio::time::{sleep, timeout};
+use sindri_model::{LinkId, WebhookId};
+use tokio::time::timeout;
 
 use crate::broker::Broker;
-use crate::store::{AcquireDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, StoreError};
+use crate::store::{
+    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, StoreError,
+};
 use crate::webhooks::WebhookSettings;
 use crate::webhooks::schedule::{RetryDecision, decide_after_failure};
 use crate::webhooks::send::{Attempt, WebhookMessage, parse_timeout};
 
-/// Limit on the deliveries that are sent at once.
-const BATCH_MAX: i64 = 16;
+/// Limit on the subscriptions to which messages are sent at once.
+const SUBSCRIPTIONS_MAX: usize = 256;
+/// Limit on the messages that are sent to one subscription at once.
+const EACH_MAX: usize = 4;
 /// Time for which a delivery is acquired. Longer than the longest attempt, so that no other broker sends it meanwhile.
 const ACQUIRE_TIME: Duration = Duration::from_secs(120);
 /// Maximum time between two checks of the store, in case a notification was missed.
@@ -27,35 +34,55 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Broker {
     /// Delivers webhooks until its owner drops it. Without settings no subscription can be stored, so it returns.
+    ///
+    /// Each subscription has its own attempts in flight, so that a receiver that does not respond delays no other.
     pub(crate) async fn deliver_webhooks(&self) {
         let Some(settings) = &self.webhooks else { return };
         let name = format!("broker {}", LinkId::generate(&self.entropy));
+        let (mut sending, mut busy) = (FuturesUnordered::new(), BTreeSet::new());
         loop {
-            match self.deliver_due(settings, &name).await {
-                Ok(DueDeliveries::Sent) => {}
-                Ok(DueDeliveries::NoneUntil(next)) => self.wait_for_deliveries(next).await,
-                Err(_) => sleep(RETRY_AFTER).await,
+            let wait = match self.acquire_due(&name, &busy).await {
+                Ok(acquired) if acquired.deliveries.is_empty() => self.time_until(acquired.next_at),
+                Ok(acquired) => {
+                    for (webhook, deliveries) in group_by_webhook(acquired.deliveries) {
+                        busy.insert(webhook);
+                        let sent = deliveries.into_iter().map(|delivery| self.deliver(settings, &name, delivery));
+                        sending.push(join_all(sent).map(move |_| webhook));
+                    }
+                    continue;
+                }
+                Err(_) => RETRY_AFTER,
+            };
+            tokio::select! {
+                biased; // Ended attempts first: their subscriptions may have more messages.
+                Some(webhook) = sending.next() => drop(busy.remove(&webhook)),
+                // The store is checked after a notification and after a timeout alike.
+                _ = timeout(wait, self.memory.deliveries.notified()) => {}
             }
         }
     }
 
-    async fn deliver_due(&self, settings: &WebhookSettings, name: &str) -> Result<DueDeliveries, StoreError> {
+    /// Acquires messages of subscriptions that are not busy.
+    async fn acquire_due(&self, name: &str, busy: &BTreeSet<WebhookId>) -> Result<AcquiredDeliveries, StoreError> {
         let now = self.clock.now();
-        let request = AcquireDeliveries { sender: name.to_owned(), now, until: now + ACQUIRE_TIME, limit: BATCH_MAX };
-        let acquired = self.store.acquire_deliveries(request).await?;
-        if acquired.deliveries.is_empty() {
-            return Ok(DueDeliveries::NoneUntil(acquired.next_at));
+        let limit = SUBSCRIPTIONS_MAX.saturating_sub(busy.len());
+        if limit == 0 {
+            return Ok(AcquiredDeliveries { deliveries: Vec::new(), next_at: None });
         }
-        let sent = acquired.deliveries.into_iter().map(|acquired| self.deliver(settings, name, acquired));
-        join_all(sent).await.into_iter().collect::<Result<Vec<()>, _>>()?;
-        Ok(DueDeliveries::Sent)
+        let request = AcquireDeliveries {
+            sender: name.to_owned(),
+            now,
+            until: now + ACQUIRE_TIME,
+            limit,
+            limit_each: EACH_MAX,
+            busy: busy.clone(),
+        };
+        self.store.acquire_deliveries(request).await
     }
 
-    async fn wait_for_deliveries(&self, next: Option<Timestamp>) {
+    fn time_until(&self, next: Option<Timestamp>) -> Duration {
         let until_next = next.map(|next| Duration::try_from(next.duration_since(self.clock.now())).unwrap_or_default());
-        let wait = until_next.unwrap_or(CHECK_EVERY).min(CHECK_EVERY);
-        // The store is checked after a notification and after a timeout alike.
-        let _ = timeout(wait, self.memory.deliveries.notified()).await;
+        until_next.unwrap_or(CHECK_EVERY).min(CHECK_EVERY)
     }
 
     async fn deliver(
@@ -113,9 +140,10 @@ fn to_u32(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Result of one search for due deliveries.
-enum DueDeliveries {
-    Sent,
-    /// Nothing is due; the time of the next delivery, if there is one.
-    NoneUntil(Option<Timestamp>),
+fn group_by_webhook(deliveries: Vec<AcquiredDelivery>) -> BTreeMap<WebhookId, Vec<AcquiredDelivery>> {
+    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for delivery in deliveries {
+        groups.entry(delivery.webhook.public.id).or_default().push(delivery);
+    }
+    groups
 }

@@ -52,7 +52,7 @@ impl DeliveringBroker {
         let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
         broker.create_admin_key(&admin).await.unwrap();
         let (listener, hook) = (bound().await, bound().await);
-        let (sender, received) = mpsc::channel(16);
+        let (sender, received) = mpsc::channel(64);
         let (router, receiver) = (router(broker.clone()), format!("http://{}/hook", hook.local_addr().unwrap()));
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { serve(listener, broker, std::future::pending()).await.unwrap() });
@@ -75,6 +75,20 @@ impl DeliveringBroker {
             "max_retries": max_retries, "signing_secret": SECRET,
         });
         text(&self.send(Method::POST, "/webhooks", &request).await["id"])
+    }
+
+    /// Adds a subscription whose receiver accepts connections and never responds.
+    async fn subscribe_silent(&mut self) {
+        let listener = bound().await;
+        let url = format!("http://{}/silent", listener.local_addr().unwrap());
+        let request = json!({"name": "silent", "url": url, "event_types": ["stack.created"], "timeout_seconds": 30});
+        self.send(Method::POST, "/webhooks", &request).await;
+        self._tasks.spawn(async move {
+            let mut open = Vec::new();
+            loop {
+                open.push(listener.accept().await.unwrap());
+            }
+        });
     }
 
     async fn generator(&self) -> String {
@@ -177,4 +191,30 @@ async fn a_message_that_is_never_accepted_is_dead_after_its_last_attempt() {
     let dead = sending.oldest_with(&webhook, "dead").await;
     assert!(text(&dead["last_error"]).contains("redirects are not followed"), "{dead}");
     assert!(!dead.to_string().contains("/hook"), "{dead}");
+}
+
+#[tokio::test]
+async fn a_receiver_that_does_not_respond_delays_no_other() {
+    const MESSAGES: usize = 40;
+    let mut sending = DeliveringBroker::new(&[200]).await;
+    sending.subscribe_silent().await;
+    let (_, generator) = (sending.subscribe(5).await, sending.generator().await);
+    for number in 0..MESSAGES {
+        sending.make_stack(&generator, &format!("stack-{number}")).await;
+        sending.next().await;
+    }
+}
+
+#[tokio::test]
+async fn the_signing_secret_can_be_changed() {
+    let mut sending = DeliveringBroker::new(&[200]).await;
+    let (webhook, generator) = (sending.subscribe(5).await, sending.generator().await);
+    let secret = "whsec_b3RoZXIgc2VjcmV0IHRoYXQgaXMgbG9uZyBlbm91Z2g=";
+    sending.send(Method::PUT, &format!("/webhooks/{webhook}"), &json!({"signing_secret": secret})).await;
+    sending.make_stack(&generator, "web").await;
+    let (head, body) = with_timeout(sending.received.recv()).await.unwrap();
+    let secret = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+    let (id, at) = (header(&head, "webhook-id").unwrap(), header(&head, "webhook-timestamp").unwrap());
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), format!("{id}.{at}.{body}").as_bytes());
+    assert_eq!(header(&head, "webhook-signature"), Some(format!("v1,{}", STANDARD.encode(tag)).as_str()));
 }

@@ -1,5 +1,7 @@
 //! Webhook messages: queued in the transaction of their event, sent by one sender at a time.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use sindri_broker::{
     AcquireDeliveries, AcquiredDeliveries, AttemptOutcome, DeliveryAttempt, DeliveryFilter, EncryptedParts,
@@ -18,6 +20,7 @@ contracts!(
     a_sender_that_does_not_respond_loses_its_messages,
     the_history_shows_retries_and_abandoned_messages,
     agents_acquire_messages_for_their_labels,
+    a_long_queue_of_one_subscription_does_not_delay_another,
     a_silent_agent_is_marked_offline_once_until_its_next_heartbeat,
 );
 
@@ -41,7 +44,8 @@ pub fn webhook(name: &str, events: &[&str]) -> WebhookRecord {
 }
 
 pub fn acquire(sender: &str, now: Timestamp) -> AcquireDeliveries {
-    AcquireDeliveries { sender: sender.to_owned(), now, until: now + seconds(60), limit: 10 }
+    let (limit, limit_each, busy) = (10, 10, BTreeSet::new());
+    AcquireDeliveries { sender: sender.to_owned(), now, until: now + seconds(60), limit, limit_each, busy }
 }
 
 pub async fn add(world: &World, webhook: WebhookRecord) -> WebhookId {
@@ -113,9 +117,10 @@ async fn a_message_is_acquired_by_one_sender_at_a_time(world: World) {
     let second = world.store.acquire_deliveries(acquire("two", at(1))).await.unwrap();
     assert_eq!((first.deliveries.len(), second.deliveries.len()), (2, 1));
     assert!(ids(&second).iter().all(|id| !ids(&first).contains(id)));
-    assert_eq!(second.next_at, Some(at(61)), "the time at which the first sender loses its messages");
     assert_eq!(first.deliveries[0].webhook.encrypted.url, [1]);
-    assert_eq!(ids(&world.store.acquire_deliveries(acquire("three", at(2))).await.unwrap()), []);
+    let third = world.store.acquire_deliveries(acquire("three", at(2))).await.unwrap();
+    assert_eq!(ids(&third), []);
+    assert_eq!(third.next_at, Some(at(61)), "the time at which the first sender loses its messages");
 }
 
 async fn a_disabled_subscription_gets_no_messages_until_it_is_enabled(world: World) {
@@ -225,4 +230,40 @@ async fn a_silent_agent_is_marked_offline_once_until_its_next_heartbeat(world: W
     world.send_heartbeat(silent, 200).await;
     world.store.delete_agent(write_context(), silent).await.unwrap();
     assert_eq!(mark(300).await, 0);
+}
+
+async fn a_long_queue_of_one_subscription_does_not_delay_another(world: World) {
+    const QUEUED: usize = 1_001;
+    let [agent] = world.add_agents().await;
+    world.label_agent(agent, "edge").await;
+    let labelled = |name: &str, label: &str| {
+        let mut webhook = webhook(name, &["stack.*"]);
+        webhook.public.target_labels = Some(vec![label.to_owned()]);
+        webhook
+    };
+    for (full, short) in [
+        (webhook("full", &["stack.*"]), webhook("short", &["stack.*"])),
+        (labelled("full of labels", "other"), labelled("short of labels", "edge")),
+    ] {
+        let is_labelled = short.public.target_labels.is_some();
+        let (full, short) = (add(&world, full).await, add(&world, short).await);
+        for _ in 0..QUEUED {
+            world.store.queue_test_delivery(write_context(), full).await.unwrap();
+        }
+        world.store.queue_test_delivery(write_context(), short).await.unwrap();
+        let request = AcquireDeliveries { limit: 4, limit_each: 3, ..acquire("one", at(1)) };
+        let acquired = match is_labelled {
+            false => world.store.acquire_deliveries(request).await.unwrap(),
+            true => world.store.acquire_deliveries_for_agent(agent, request).await.unwrap(),
+        };
+        let of = |id| acquired.deliveries.iter().filter(|acquired| acquired.webhook.public.id == id).count();
+        assert_eq!((of(short), of(full)), (1, if is_labelled { 0 } else { 3 }));
+        if !is_labelled {
+            let busy = BTreeSet::from([full]);
+            let request = AcquireDeliveries { busy, ..acquire("one", at(2)) };
+            assert!(ids(&world.store.acquire_deliveries(request).await.unwrap()).is_empty());
+        }
+        world.store.delete_webhook(write_context(), full).await.unwrap();
+        world.store.delete_webhook(write_context(), short).await.unwrap();
+    }
 }

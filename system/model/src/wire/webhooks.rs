@@ -66,6 +66,9 @@ pub struct UpdateWebhookRequest {
     /// Value of the `Authorization` header; an empty text removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_header: Option<String>,
+    /// Secret with which messages are signed, such as `whsec_…`, from the next attempt on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signing_secret: Option<String>,
     /// Types of events; wildcards such as `deployment.*` match several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_types: Option<Vec<String>>,

@@ -1,5 +1,6 @@
 //! Webhook deliveries: their history, and those that agents send in place of the broker.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::Json;
@@ -26,7 +27,7 @@ use crate::webhooks::{DecryptionError, WebhookSettings};
 /// Time for which a delivery is reserved for the agent that acquired it.
 const ACQUIRE_TIME: Duration = Duration::from_secs(60);
 /// Limit on the deliveries of one request.
-const ACQUIRED_MAX: i64 = 100;
+const ACQUIRED_MAX: usize = 100;
 /// Length to which the error of an agent is cut.
 const ERROR_CHARS_MAX: usize = 1_000;
 
@@ -85,7 +86,9 @@ pub(crate) async fn acquire(
     actor.check_admin_or_agent(agent)?;
     let (settings, now) = (require_settings(&broker)?, broker.clock.now());
     let until = now.saturating_add(ACQUIRE_TIME).unwrap_or(now);
-    let request = AcquireDeliveries { sender: agent.to_string(), now, until, limit: ACQUIRED_MAX };
+    let busy = BTreeSet::new();
+    let (limit, limit_each) = (ACQUIRED_MAX, ACQUIRED_MAX);
+    let request = AcquireDeliveries { sender: agent.to_string(), now, until, limit, limit_each, busy };
     let acquired = broker.store.acquire_deliveries_for_agent(agent, request).await?;
     let decrypted = acquired.deliveries.into_iter().filter_map(|acquired| {
         let id = acquired.delivery.id;

@@ -195,6 +195,9 @@ fn update_encrypted_parts(
         check_url(url, settings.policy)?;
         record.encrypted.url = encrypt(EncryptedPart::Url, url);
     }
+    if let Some(secret) = &changes.signing_secret {
+        record.encrypted.signing_secret = encrypt(EncryptedPart::SigningSecret, &parse_secret(secret)?.reveal());
+    }
     match changes.auth_header.as_deref() {
         None => {}
         Some("") => record.encrypted.auth_header = None,

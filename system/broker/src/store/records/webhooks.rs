@@ -1,5 +1,6 @@
 //! Webhook subscriptions, and the delivery of their messages.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -61,7 +62,11 @@ pub struct AcquireDeliveries {
     /// Time after which another sender may acquire the messages.
     pub until: Timestamp,
     /// Largest number of messages.
-    pub limit: i64,
+    pub limit: usize,
+    /// Largest number of messages of one subscription.
+    pub limit_each: usize,
+    /// Subscriptions of which the sender takes no messages now.
+    pub busy: BTreeSet<WebhookId>,
 }
 
 /// Messages that the sender has acquired and must send now.
@@ -69,7 +74,7 @@ pub struct AcquireDeliveries {
 pub struct AcquiredDeliveries {
     /// The messages.
     pub deliveries: Vec<AcquiredDelivery>,
-    /// Time at which the next message is due, if there is one.
+    /// If there are no messages: the time at which the next one of a subscription that is not busy is due.
     pub next_at: Option<Timestamp>,
 }
 

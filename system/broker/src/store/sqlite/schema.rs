@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -381,6 +381,14 @@ CREATE INDEX events_of_revision ON events (revision_id);
 CREATE INDEX approvals_of_revision ON approvals (revision_id);
 CREATE INDEX stack_status_of_revision ON stack_status (revision_id);
 CREATE INDEX assignments_by_removal ON assignments (removal) WHERE removal IS NOT NULL;
+";
+
+/// The queue of each webhook subscription.
+const SIXTH: &str = "
+CREATE INDEX deliveries_queue ON deliveries (webhook_id, due_at, position) WHERE completed_at IS NULL;
+-- Messages that wait have the labels of their subscription.
+UPDATE deliveries SET target_labels = (SELECT webhooks.target_labels FROM webhooks WHERE webhooks.id = webhook_id)
+  WHERE completed_at IS NULL;
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

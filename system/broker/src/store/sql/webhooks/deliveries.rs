@@ -1,5 +1,9 @@
 //! Messages to webhook subscribers: acquired by one sender at a time, updated after each attempt to send.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use jiff::Timestamp;
 use serde_json::json;
 use sindri_model::wire::WebhookDelivery;
 use sindri_model::{AgentId, DeliveryId, WebhookId};
@@ -12,8 +16,10 @@ use crate::store::records::{
 };
 use crate::store::sql::shared::lookup::require;
 use crate::store::sql::shared::outbox::{Message, WebhookEvent};
-use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows, single_column};
-use crate::store::sql::shared::values::{Row, to_json, values};
+use crate::store::sql::shared::session::{
+    PipelinedQuery, Session, execute, failed, fetch_all, fetch_one, has_rows, read_all, single_column,
+};
+use crate::store::sql::shared::values::{Row, row, to_json, values};
 use crate::store::sql::shared::{audit, outbox};
 use crate::store::sql::tables::agents;
 
@@ -68,24 +74,17 @@ pub(crate) async fn queue_test(
     Ok(id)
 }
 
+/// The broker sends messages of subscriptions without target labels.
 pub(crate) async fn acquire(
     session: &mut dyn Session,
     request: AcquireDeliveries,
 ) -> Result<AcquiredDeliveries, StoreError> {
-    let sql = columns!(
-        "WHERE target_labels IS NULL AND completed_at IS NULL AND due_at <= ?1
-          AND webhook_id IN (SELECT id FROM webhooks WHERE enabled = 1)
-        ORDER BY due_at, position LIMIT ?2"
-    );
-    let due = fetch_all(session, sql, values![request.now, request.limit], read).await?;
-    let deliveries = acquire_each(session, &request, due).await?;
-    let sql = "SELECT min(due_at) FROM deliveries WHERE target_labels IS NULL AND completed_at IS NULL
-                 AND webhook_id IN (SELECT id FROM webhooks WHERE enabled = 1)";
-    let next_at = fetch_one(session, sql, &[], single_column).await?.flatten();
-    Ok(AcquiredDeliveries { deliveries, next_at })
+    let mut queues = list_queues(session).await?;
+    queues.retain(|queue| queue.target_labels.is_none());
+    acquire_from(session, request, queues).await
 }
 
-/// An agent sends messages whose target labels include one of its own.
+/// An agent sends messages of subscriptions whose target labels include one of its own.
 pub(crate) async fn acquire_for_agent(
     session: &mut dyn Session,
     agent: AgentId,
@@ -94,18 +93,54 @@ pub(crate) async fn acquire_for_agent(
     agents::check_exists(session, agent).await?;
     let sql = "SELECT label FROM agent_labels WHERE agent_id = ?1";
     let labels: Vec<String> = fetch_all(session, sql, values![agent], single_column).await?;
-    let sql = columns!(
-        "WHERE target_labels IS NOT NULL AND completed_at IS NULL AND due_at <= ?1
-          AND webhook_id IN (SELECT id FROM webhooks WHERE enabled = 1)
-        ORDER BY due_at, position LIMIT 1000"
-    );
-    let due = fetch_all(session, sql, values![request.now], read).await?;
-    let is_targeted = |delivery: &WebhookDelivery| {
-        delivery.target_labels.as_ref().is_some_and(|targets| targets.iter().any(|label| labels.contains(label)))
+    let mut queues = list_queues(session).await?;
+    queues.retain(|queue| queue.target_labels.iter().flatten().any(|label| labels.contains(label)));
+    acquire_from(session, request, queues).await
+}
+
+/// Messages of one enabled subscription that wait.
+struct Queue {
+    webhook: WebhookId,
+    target_labels: Option<Vec<String>>,
+    /// Time at which the first of them is due.
+    next_at: Timestamp,
+}
+
+async fn list_queues(session: &mut dyn Session) -> Result<Vec<Queue>, StoreError> {
+    let sql = "SELECT webhooks.id, webhooks.target_labels, queued.next_at FROM webhooks JOIN (
+                 SELECT webhooks.id, (
+                   SELECT min(due_at) FROM deliveries WHERE webhook_id = webhooks.id AND completed_at IS NULL) AS next_at
+                 FROM webhooks WHERE enabled = 1) AS queued ON queued.id = webhooks.id
+               WHERE queued.next_at IS NOT NULL ORDER BY queued.next_at, webhooks.id";
+    let read = |row: &mut Row| {
+        Ok(Queue { webhook: row.take()?, target_labels: row.take_json_or_null()?, next_at: row.take()? })
     };
-    let limit = usize::try_from(request.limit).unwrap_or_default();
-    let due = due.into_iter().filter(is_targeted).take(limit).collect();
-    Ok(AcquiredDeliveries { deliveries: acquire_each(session, &request, due).await?, next_at: None })
+    fetch_all(session, sql, &[], read).await
+}
+
+/// Acquires messages that are due: the first of each queue, then the second of each, and so on.
+async fn acquire_from(
+    session: &mut dyn Session,
+    request: AcquireDeliveries,
+    mut queues: Vec<Queue>,
+) -> Result<AcquiredDeliveries, StoreError> {
+    queues.retain(|queue| !request.busy.contains(&queue.webhook));
+    // Queues are in the order of this time.
+    let next_at = queues.first().map(|queue| queue.next_at);
+    queues.retain(|queue| queue.next_at <= request.now);
+    queues.truncate(request.limit);
+    let each = i64::try_from(request.limit_each).map_err(failed)?;
+    let sql =
+        columns!("WHERE webhook_id = ?1 AND completed_at IS NULL AND due_at <= ?2 ORDER BY due_at, position LIMIT ?3");
+    let queries = queues.iter().map(|queue| PipelinedQuery::Single(sql, row![queue.webhook, request.now, each]));
+    let queued = session.query_pipelined(queries.collect()).await?;
+    let mut due = Vec::new();
+    for rows in queued {
+        due.extend(read_all(rows, read)?.into_iter().enumerate());
+    }
+    due.sort_by_key(|(place, _)| *place);
+    let due = due.into_iter().map(|(_, delivery)| delivery).take(request.limit).collect();
+    Ok(AcquiredDeliveries { deliveries: acquire_each(session, &request, due).await?, next_at })
 }
 
 /// Acquires each message unless another sender has: `due_at` is the time from which the next sender may, and the
@@ -115,7 +150,7 @@ async fn acquire_each(
     request: &AcquireDeliveries,
     due: Vec<WebhookDelivery>,
 ) -> Result<Vec<AcquiredDelivery>, StoreError> {
-    let mut acquired = Vec::new();
+    let (mut acquired, mut webhooks) = (Vec::new(), BTreeMap::new());
     for mut delivery in due {
         let sql = "UPDATE deliveries SET status = 'acquired', acquired_by = ?1, acquired_until = ?2, due_at = ?2
                    WHERE id = ?3 AND completed_at IS NULL AND due_at <= ?4";
@@ -124,8 +159,11 @@ async fn acquire_each(
         }
         delivery.acquired_by = Some(request.sender.clone());
         delivery.acquired_until = Some(request.until);
-        let webhook = subscriptions::get(session, delivery.subscription_id).await?;
-        acquired.push(AcquiredDelivery { delivery, webhook });
+        let webhook = match webhooks.entry(delivery.subscription_id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(subscriptions::get(session, delivery.subscription_id).await?),
+        };
+        acquired.push(AcquiredDelivery { delivery, webhook: webhook.clone() });
     }
     Ok(acquired)
 }

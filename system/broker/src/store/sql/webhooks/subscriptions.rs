@@ -104,6 +104,9 @@ pub(crate) async fn replace(
                  url = ?12, auth_header = ?13, signing_secret = ?14 WHERE id = ?1";
     let exists = execute(session, sql, &to_row(&webhook)).await? > 0;
     require_that(exists, RecordKind::Webhook, webhook.public.id)?;
+    let sql = "UPDATE deliveries SET target_labels = ?2 WHERE webhook_id = ?1 AND completed_at IS NULL";
+    let labels = webhook.public.target_labels.as_ref().map(to_json);
+    execute(session, sql, values![webhook.public.id, labels]).await?;
     record_audit(session, &context, "webhook.updated", &webhook.public).await
 }
 
