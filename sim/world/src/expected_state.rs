@@ -72,6 +72,8 @@ pub struct ExpectedStack {
     pub undecided: BTreeSet<String>,
     /// True if it was deleted.
     pub is_deleted: bool,
+    /// True if its removal keeps its objects.
+    pub is_released_on_removal: bool,
 }
 
 impl ExpectedStack {
@@ -84,6 +86,7 @@ impl ExpectedStack {
             ever_targeted: BTreeSet::new(),
             undecided: BTreeSet::new(),
             is_deleted: false,
+            is_released_on_removal: false,
         }
     }
 
@@ -93,6 +96,11 @@ impl ExpectedStack {
             Instruction::Submit(revision) => Some(revision),
             Instruction::Remove { .. } => None,
         })
+    }
+
+    /// Returns true if its removal keeps this object.
+    pub fn releases(&self, key: &ObjectKey) -> bool {
+        self.is_released_on_removal && self.revisions().any(|revision| revision.declares(key))
     }
 
     /// Records that it is targeted at an agent.
@@ -150,6 +158,11 @@ impl ExpectedState {
     /// Finds the stack with this id.
     pub fn find_stack(&self, id: &str) -> Option<&ExpectedStack> {
         self.stacks.values().find(|stack| stack.id.to_string() == id)
+    }
+
+    /// Returns true if any revision allows the object to be deleted and created again.
+    pub fn may_replace(&self, key: &ObjectKey) -> bool {
+        self.stacks.values().flat_map(ExpectedStack::revisions).any(|revision| revision.may_replace(key))
     }
 
     /// Returns true if any revision of a stack that was ever targeted at this agent declares the object.

@@ -26,7 +26,7 @@ pub use inspect::{list_orphans, preview_passes};
 pub use leader::lease::LEASE_NAME;
 pub use pass::inventory::INVENTORY_LABEL;
 pub use pass::resolve::{APPLY_ANNOTATION, REPLACE_ANNOTATION};
-pub use settings::{Brake, DriftMode, Settings};
+pub use settings::{Brake, Settings};
 pub use telemetry::metrics::{Metrics, PassOutcome};
 pub use telemetry::probes::Probes;
 pub use telemetry::readiness::{NotReadyReason, Readiness};

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use sindri_model::Entropy;
-
-use crate::cluster::ServiceAccount;
+use sindri_model::policy::DriftMode;
+use sindri_model::{Entropy, ServiceAccount};
 
 /// Fraction of the interval over which polls are spread, so that the agents of a fleet do not poll at the same time.
 const JITTER_PARTS: u32 = 10;
@@ -57,18 +56,6 @@ impl Settings {
         let jitter = entropy.number_below((interval / JITTER_PARTS).as_millis() as u64);
         interval - interval / (2 * JITTER_PARTS) + Duration::from_millis(jitter)
     }
-}
-
-/// Treatment of objects that differ from the revision that was applied to them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DriftMode {
-    /// Do not look for drift: only new revisions are applied.
-    Off,
-    /// Report drift and leave the objects as they are.
-    Detect,
-    /// Apply the objects again.
-    #[default]
-    Correct,
 }
 
 /// Brake on mass deletion. A revision that would delete more than both limits allow waits for an approval.

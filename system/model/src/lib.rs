@@ -10,8 +10,10 @@ mod clock;
 mod entropy;
 mod ids;
 mod pak;
+pub mod policy;
 mod problem;
 mod sequence;
+mod service_account;
 mod strict;
 pub mod wire;
 pub mod yaml;
@@ -27,4 +29,5 @@ pub use ids::{
 pub use pak::{Pak, PakDigest, PakFormatError};
 pub use problem::Problem;
 pub use sequence::{Epoch, Sequence};
+pub use service_account::ServiceAccount;
 pub use strict::parse_json;

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
+use sindri_model::policy::REMOVAL_ANNOTATION;
 use sindri_model::wire::{AgentStatus, ApprovalState, NewStack, UpdateAgentRequest};
 
 use super::state::Interpreter;
@@ -131,6 +132,10 @@ impl Interpreter<'_> {
     pub(super) fn annotate(&mut self, annotation: &StackAnnotation) -> Result<(), StepError> {
         let id = self.read_stack(&annotation.stack, |stack| stack.id)?;
         let (key, value) = (annotation.key.clone(), annotation.value.clone());
+        if key == REMOVAL_ANNOTATION {
+            let is_released = value.as_deref() == Some("release");
+            self.change_stack(&annotation.stack, |stack| stack.is_released_on_removal = is_released)?;
+        }
         self.ask_broker(move |client| {
             let (key, value) = (key.clone(), value.clone());
             async move {

@@ -56,6 +56,10 @@ fn is_own_object(key: &ObjectKey) -> bool {
         || (is_core && key.kind == "Event")
 }
 
+fn is_prune_disabled(object: &Value) -> bool {
+    object["metadata"]["annotations"][PRUNE_ANNOTATION] == "disabled"
+}
+
 impl WriteOracle {
     /// Creates the oracle of the cluster with this name.
     pub fn new(cluster: &str) -> Self {
@@ -120,9 +124,12 @@ impl WriteOracle {
             .deleted
             .iter()
             .find(|deleted| deleted.kind == "Namespace" && key.namespace.as_deref() == Some(deleted.name.as_str()));
+        let is_kept = write.before.as_deref().is_some_and(is_prune_disabled);
         match deleted_namespace {
             Some(namespace)
-                if is_deleted_by_controller && !is_made_by_cluster && !self.touched.contains(&write.uid) =>
+                if is_deleted_by_controller
+                    && !is_made_by_cluster
+                    && (is_kept || !self.touched.contains(&write.uid)) =>
             {
                 let message = format!("the agent of {} deleted {namespace}, and with it {key}", self.cluster);
                 Err(Violation { oracle: "nothing-foreign-touched", message })
@@ -137,6 +144,11 @@ impl WriteOracle {
             return Err(Violation { oracle: "nothing-foreign-touched", message });
         }
         self.deleted.insert(key.clone());
+        let before = write.before.as_deref();
+        if before.is_some_and(is_prune_disabled) && !expected.may_replace(key) {
+            let message = format!("the agent of {} deleted {key}, whose annotation keeps it", self.cluster);
+            return Err(Violation { oracle: "no-wanted-object-deleted", message });
+        }
         let annotations = write.before.as_ref().map(|before| &before["metadata"]["annotations"]);
         let annotation = |name: &str| annotations.and_then(|all| all[name].as_str()).unwrap_or_default();
         let Some(stack) = expected.find_stack(annotation(STACK_ANNOTATION)) else {
@@ -151,7 +163,9 @@ impl WriteOracle {
         let is_requested =
             stack.instructions[last_written.unwrap_or(0)..].iter().any(|instruction| match instruction {
                 Instruction::Submit(revision) => !revision.declares(key) || revision.may_replace(key),
-                Instruction::Remove { agent } => agent.as_ref().is_none_or(|agent| *agent == self.cluster),
+                Instruction::Remove { agent } => {
+                    !stack.is_released_on_removal && agent.as_ref().is_none_or(|agent| *agent == self.cluster)
+                }
             });
         if is_requested {
             return Ok(());
@@ -196,7 +210,10 @@ impl WriteOracle {
                     .filter_map(|stack| stack.may_exist_at(&self.cluster))
                     .any(|revision| revision.declares(&key));
                 // Such an object is released: it stays, without the ownership label and annotations.
-                let is_kept = object["metadata"]["annotations"][PRUNE_ANNOTATION] == "disabled";
+                let annotations = &object["metadata"]["annotations"];
+                let has_no_owner = annotations[STACK_ANNOTATION].is_null();
+                let is_kept = is_prune_disabled(object)
+                    || has_no_owner && expected.stacks.values().any(|stack| stack.releases(&key));
                 self.created.contains_key(&uid(object)) && !is_declared && !is_kept
             })
             .map(|(key, _)| from_stored_key(key))

@@ -15,7 +15,6 @@ mod resource;
 mod response_object;
 mod retry;
 mod rewritten_field;
-mod service_account;
 mod watch;
 pub(crate) mod write_gate;
 
@@ -26,4 +25,3 @@ pub use objects::{AppliedObject, ApplyMode, ApplyPatch, Cluster, DeleteResult};
 pub use resource::ApiResource;
 pub use response_object::AppliedFieldsHash;
 pub use retry::RetryPolicy;
-pub use service_account::ServiceAccount;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sindri_client::percent_encode;
 use sindri_health::{AssessedObject, PodSelector};
-use sindri_model::{ObjectKey, StackId, parse_json};
+use sindri_model::{ObjectKey, ServiceAccount, StackId, parse_json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +29,6 @@ use super::resource::ApiResource;
 use super::response_object::{FIELD_MANAGER, ResponseObject};
 use super::retry::RetryPolicy;
 use super::rewritten_field::find_rewritten_field;
-use super::service_account::ServiceAccount;
 use super::watch::{METADATA, Watch};
 use super::write_gate::WriteGate;
 use crate::telemetry::metrics::Metrics;

@@ -36,7 +36,7 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     for revision in &revisions {
         let policy = policies.get(&revision.stack_id);
         let annotations = policy.map(|policy| policy.annotations.clone()).unwrap_or_default();
-        let (policy, _) = StackPolicy::from_annotations(&agent.settings, &annotations);
+        let policy = StackPolicy::from_annotations(&agent.settings, &annotations);
         let removal = if revision.is_deletion_marker { ", to be removed" } else { "" };
         let preview = preview_stack(&agent.cluster, revision, &claims, &policy).await;
         let preview = preview.unwrap_or_else(|error| format!("! {error}\n"));
@@ -54,6 +54,9 @@ async fn preview_stack(
     claims: &Claims,
     policy: &StackPolicy,
 ) -> Result<String, PassError> {
+    if !policy.problems.is_empty() {
+        return Err(PassError::Policy(policy.problems.clone()));
+    }
     let (inventory, _) = load_inventory(cluster, revision.stack_id).await?;
     let bundle = revision.take_bundle().map_err(ResolveError::Bundle)?;
     let desired = resolve_bundle(cluster, revision, bundle, &policy.ignore).await?;

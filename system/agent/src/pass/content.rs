@@ -43,8 +43,13 @@ pub enum Content {
         /// Id of the stack.
         stack: StackId,
     },
-    /// Objects that belong to no stack; sorted by key.
-    Foreign(Vec<Arc<ObjectKey>>),
+    /// Objects that belong to no stack, or are to be kept.
+    Foreign {
+        /// Their keys, sorted.
+        objects: Vec<Arc<ObjectKey>>,
+        /// One whose annotation keeps it.
+        kept: Option<Arc<ObjectKey>>,
+    },
 }
 
 /// Searches the content of namespaces and CRDs.
@@ -67,7 +72,7 @@ impl ContentSearch<'_> {
         let has_content = |delete: &&Delete| DeleteOrder::from_key(&delete.entry.key).has_content();
         let search = |delete| async move {
             match self.find(delete).await {
-                Ok(Content::Foreign(foreign)) => Some((delete.entry.key.clone(), foreign)),
+                Ok(Content::Foreign { objects, .. }) => Some((delete.entry.key.clone(), objects)),
                 Ok(Content::OfStack { .. }) | Err(_) => None,
             }
         };
@@ -89,7 +94,7 @@ impl ContentSearch<'_> {
                     Some(declared) => (Some(declared), Vec::new()),
                     None => {
                         let mut objects = cluster.list_all(&Arc::new(resource)).await?;
-                        objects.retain(|object| self.inventory.get(&object.key).is_none());
+                        objects.retain(|object| object.is_prune_disabled || self.inventory.get(&object.key).is_none());
                         (None, objects)
                     }
                 },
@@ -100,7 +105,10 @@ impl ContentSearch<'_> {
         let owned = || foreign.iter().find_map(|object| Some((object.key.clone(), self.find_owner(object)?)));
         Ok(match declared.or_else(owned) {
             Some((key, stack)) => Content::OfStack { key, stack },
-            None => Content::Foreign(sorted(foreign.into_iter().map(|object| object.key))),
+            None => {
+                let kept = foreign.iter().find(|object| object.is_prune_disabled).map(|object| object.key.clone());
+                Content::Foreign { objects: sorted(foreign.into_iter().map(|object| object.key)), kept }
+            }
         })
     }
 
@@ -124,7 +132,7 @@ async fn read_custom_resource_type(cluster: &Cluster, delete: &Delete) -> Result
 
 /// Returns the objects in a namespace that belong neither to this stack nor to the cluster itself; `own_uids` are further
 /// objects of the stack. Objects with an owner reference are left out, because they are deleted with their owner. A
-/// PersistentVolumeClaim always counts: its data would be deleted.
+/// PersistentVolumeClaim always counts, because its data would be deleted, and so does an object whose annotation keeps it.
 pub async fn find_foreign_in_namespace(
     cluster: &Cluster,
     inventory: &Inventory,
@@ -134,7 +142,7 @@ pub async fn find_foreign_in_namespace(
     let is_foreign = |object: &LiveObject| {
         let is_own = own_uids.contains(object.uid.as_str()) || inventory.get(&object.key).is_some();
         let is_claim = object.key.group.is_empty() && object.key.kind == "PersistentVolumeClaim";
-        is_claim || !is_own && !object.has_owner_reference && !is_made_by_cluster(object)
+        is_claim || object.is_prune_disabled || !is_own && !object.has_owner_reference && !is_made_by_cluster(object)
     };
     let mut resources = cluster.list_resources().await?;
     resources.retain(|resource| resource.namespaced);

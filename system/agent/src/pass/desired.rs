@@ -35,6 +35,12 @@ pub struct DesiredObject {
 }
 
 impl DesiredObject {
+    /// Returns true if later turns wait until it is ready. A claim may be bound only when its pod exists, and a Service may
+    /// never get an address; such an object is waited for only if it declares a turn.
+    pub fn is_waited_for(&self) -> bool {
+        !self.turn.is_foundation() && self.key.kind != "PersistentVolumeClaim"
+    }
+
     /// Returns the object as it is applied. With the UID of a live object it changes that one and no other: an apply that
     /// arrives late does not create the object again after it was deleted.
     pub fn to_patch(&self, uid: Option<&str>) -> ApplyPatch<'_> {

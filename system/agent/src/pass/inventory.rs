@@ -2,7 +2,7 @@
 //!
 //! The key of an object is stored before the object is first written, its UID after. An entry is removed only when the
 //! object was seen gone or owned by another. An entry never moves between chunks, so that no order of partial writes loses
-//! one. The first chunk has the number of chunks, so that the loss of one is noticed. Objects that are in no inventory are
+//! one. The first chunk has the number of chunks, and each the checksum of its entries, so that a loss is noticed. Objects that are in no inventory are
 //! found by `observe::find_stack_objects`.
 
 use std::collections::BTreeMap;
@@ -196,6 +196,13 @@ impl Inventory {
         entry.expect("an object is in the inventory before it is written").once = Some(manifest.clone());
     }
 
+    /// Forgets that objects in these namespaces were created.
+    pub fn clear_once_in(&mut self, namespaces: &[String]) {
+        let entries = self.chunks.iter_mut().flat_map(BTreeMap::values_mut);
+        let is_inside = |entry: &&mut Entry| entry.key.namespace.as_ref().is_some_and(|name| namespaces.contains(name));
+        entries.filter(is_inside).for_each(|entry| entry.once = None);
+    }
+
     /// Removes the entry of an object that is gone or owned by another.
     pub fn remove(&mut self, key: &ObjectKey) {
         self.chunks.iter_mut().for_each(|chunk| {
@@ -225,7 +232,11 @@ pub fn is_inventory_name(name: &str) -> bool {
 fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Inventory) -> ConfigMap {
     let entries = StoredEntries::from_entries(inventory.chunks.get(index).into_iter().flat_map(BTreeMap::values));
     let entries = serde_json::to_string(&entries).expect("entries have string keys only");
-    let mut data = BTreeMap::from([("index".to_owned(), index.to_string()), ("entries".to_owned(), entries)]);
+    let checksum = Checksum::compute(&entries).to_string();
+    let mut data = BTreeMap::from([("index", index.to_string()), ("entries", entries), ("checksum", checksum)])
+        .into_iter()
+        .map(|(field, value)| (field.to_owned(), value))
+        .collect::<BTreeMap<_, _>>();
     if index == 0 {
         data.insert("chunks".to_owned(), inventory.chunk_count().to_string());
         data.insert("begun".to_owned(), json!(inventory.begun).to_string());
@@ -286,8 +297,8 @@ fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<Chunk
     let get = |field: &str| config_map.data.as_ref().and_then(|data| data.get(field)).map(String::as_str);
     let require = |field: &str| get(field).ok_or(format!("data.{field} is missing"));
     let index: usize = require("index")?.parse().map_err(|error| format!("data.index: {error}"))?;
-    let entries: Vec<StoredEntries> =
-        serde_json::from_str(require("entries")?).map_err(|error| format!("data.entries: {error}"))?;
+    let text = require("entries")?;
+    let entries: Vec<StoredEntries> = serde_json::from_str(text).map_err(|error| format!("data.entries: {error}"))?;
     if index == 0 {
         inventory.begun = serde_json::from_str(require("begun")?).map_err(|error| format!("data.begun: {error}"))?;
         // Inventories of earlier versions of the agent do not have it.
@@ -295,6 +306,10 @@ fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<Chunk
         inventory.applied = serde_json::from_str(applied).map_err(|error| format!("data.applied: {error}"))?;
         let approved = get("approved").unwrap_or("null");
         inventory.approved = serde_json::from_str(approved).map_err(|error| format!("data.approved: {error}"))?;
+    }
+    // Inventories of earlier versions of the agent have no checksum.
+    if get("checksum").is_some_and(|checksum| checksum != Checksum::compute(text).to_string()) {
+        return Err("data.entries: it was changed, and does not match data.checksum".to_owned());
     }
     if index >= CHUNKS_MAX {
         return Err(format!("data.index: {index} is more than an inventory can have"));
@@ -398,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_of_any_chunk_is_noticed() {
+    fn the_loss_of_any_chunk_or_entry_is_noticed() {
         let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
         let mut inventory = Inventory::default();
         (0..3 * CHUNK_ENTRIES_MAX).for_each(|number| inventory.insert(entry(number)));
@@ -410,6 +425,10 @@ mod tests {
             let mut malformed = all.clone();
             malformed[lost].data = None;
             assert_eq!(read_chunks(stack, malformed).1, Completeness::Partial, "chunk {lost}");
+            let mut edited = all.clone();
+            let data = edited[lost].data.as_mut().unwrap();
+            data.insert("entries".to_owned(), "[]".to_owned());
+            assert_eq!(read_chunks(stack, edited).1, Completeness::Partial, "chunk {lost}");
         }
         assert_eq!(read_chunks(stack, vec![]).1, Completeness::Missing);
         assert_eq!(read_chunks(stack, chunks(stack, &Inventory::default())).1, Completeness::Complete);

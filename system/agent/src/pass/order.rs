@@ -26,7 +26,7 @@ pub struct Turn {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// Objects that workloads need, such as namespaces and configuration.
+    /// Namespaces, CRDs, and what workloads need, such as configuration.
     Foundation,
     /// Objects with `sindri.dev/stage: pre`.
     Pre,
@@ -43,9 +43,12 @@ impl Turn {
         annotations.contains_key(STAGE_ANNOTATION) || annotations.contains_key(WAVE_ANNOTATION)
     }
 
-    /// Returns the turn of an object of a bundle in which turns are declared.
+    /// Returns the turn of an object of a bundle in which turns are declared. Namespaces and CRDs come first whatever they
+    /// declare: other objects of the bundle may be inside them.
     pub fn from_annotations(key: &ObjectKey, annotations: &BTreeMap<String, String>) -> Result<Self, String> {
+        let is_container = Stage::from_key(key) <= Stage::Crds;
         let phase = match annotations.get(STAGE_ANNOTATION).map(String::as_str) {
+            Some("pre" | "post") | None if is_container => Phase::Foundation,
             Some("pre") => Phase::Pre,
             Some("post") => Phase::Post,
             Some(other) => return Err(format!("{STAGE_ANNOTATION}: {other:?} is neither pre nor post")),
@@ -54,7 +57,12 @@ impl Turn {
         };
         let wave = annotations.get(WAVE_ANNOTATION).map_or("0", String::as_str);
         let wave = wave.parse().map_err(|_| format!("{WAVE_ANNOTATION}: {wave:?} is not an integer"))?;
-        Ok(Self { phase, wave })
+        Ok(Self { phase, wave: if is_container { 0 } else { wave } })
+    }
+
+    /// Returns true for the turn of the objects that workloads need.
+    pub fn is_foundation(self) -> bool {
+        self.phase == Phase::Foundation
     }
 }
 
@@ -83,7 +91,7 @@ mod tests {
     #[test]
     fn stages_are_around_the_workloads_and_waves_are_inside_stages() {
         let turns = [
-            turn("Namespace", &[]),
+            turn("Namespace", &[(STAGE_ANNOTATION, "post"), (WAVE_ANNOTATION, "7")]),
             turn("Job", &[(STAGE_ANNOTATION, "pre"), (WAVE_ANNOTATION, "-1")]),
             turn("Job", &[(STAGE_ANNOTATION, "pre")]),
             turn("Pod", &[(WAVE_ANNOTATION, "-2")]),

@@ -15,7 +15,7 @@ use super::inventory::{RevisionPosition, is_inventory_name};
 use super::order::Turn;
 use super::stage::Stage;
 use crate::cluster::ignore::{IGNORE_ANNOTATION, IgnoredFields};
-use crate::cluster::ownership::{RevisionOwner, ensure_mapping};
+use crate::cluster::ownership::{PRUNE_ANNOTATION, RevisionOwner, ensure_mapping};
 use crate::cluster::{ApiResource, Cluster, ClusterError};
 use crate::leader::lease::LEASE_NAME;
 use crate::target::copy::is_copy_name;
@@ -96,6 +96,10 @@ fn build_object(
     // Of the declaration alone: the ignored fields of the stack, which are added below, may change without it.
     let is_once = is_applied_once(&key, &manifest, annotation(APPLY_ANNOTATION))?;
     let once = is_once.then(|| Checksum::compute(&manifest.to_string()));
+    let prune = annotation(PRUNE_ANNOTATION);
+    if !["", "disabled", "enabled"].contains(&prune) {
+        return Err(format!("{key}: {PRUNE_ANNOTATION}: {prune:?} is neither disabled nor enabled"));
+    }
     let replace = annotation(REPLACE_ANNOTATION) == "true";
     let own = annotation(IGNORE_ANNOTATION);
     let all = [own, ignore].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");

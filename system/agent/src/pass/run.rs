@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sindri_client::Client;
+use sindri_model::policy::DriftMode;
 use sindri_model::{AgentId, ObjectKey};
 
 use super::act::{ActError, Executor};
@@ -24,7 +25,6 @@ use super::resolve::{ResolveError, resolve_bundle};
 use super::summary::{PassError, PassSummary, PresentObject, Waiting};
 use crate::cluster::reflector::Reflector;
 use crate::cluster::{ApiResource, AppliedObject, Cluster};
-use crate::settings::DriftMode;
 use crate::target::claims::Claims;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
@@ -140,8 +140,10 @@ impl Pass<'_> {
             let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
             let before = cache.last_applied.take();
             cache.last_applied = Some(merge_applied(desired, before, &live, result.applied));
-            let unreadable = unreadable.into_errors();
-            return Ok(PassSummary { is_suspended, drifted, present, unreadable, ..PassSummary::default() });
+            let (unreadable, was_applied) = (unreadable.into_errors(), inventory.applied == Some(desired.position));
+            let summary =
+                PassSummary { is_suspended, was_applied, drifted, present, unreadable, ..PassSummary::default() };
+            return Ok(summary);
         }
         let mut approval = ApprovalDecision::NotNeeded;
         let excess = find_excess(&plan, inventory, desired, &self.policy.brake);
@@ -179,14 +181,17 @@ impl Pass<'_> {
             cache.last_applied = Some(merge_applied(desired, before, &live, applied));
         }
         // Before the content of namespaces is searched: a released object in a namespace is a foreign one.
-        let released = if plan.releases.is_empty() { Vec::new() } else { executor.release(&plan.releases).await? };
+        let (released, errors) = match plan.releases.is_empty() {
+            true => (Vec::new(), Vec::new()),
+            false => executor.release(&plan.releases).await?,
+        };
         // The content of namespaces and CRDs is searched after the writes, so that a search that takes long delays none.
         if let ApprovalDecision::NotNeeded = approval {
             approval = self.decide_approval(desired, executor.inventory, &live, &plan, Vec::new()).await;
         }
         let (held, approved) = hold_deletes(&mut plan, approval);
         let approved = self.policy.brake.is_on.then_some(&approved);
-        let deleted = executor.delete(self.delete_cluster, &plan, approved, &mut result).await;
+        let deleted = executor.delete(self.delete_cluster, &plan, approved, errors, &mut result).await;
         if let Err(ActError::Inventory(_)) = deleted {
             cache.inventory = None;
         }
@@ -208,6 +213,7 @@ impl Pass<'_> {
             rewritten_fields,
             released,
             is_suspended,
+            was_applied: false,
             unreadable,
             waiting,
         })

@@ -33,6 +33,8 @@ pub struct PassSummary {
     pub released: Vec<Arc<ObjectKey>>,
     /// True if nothing was written, because the stack is suspended.
     pub is_suspended: bool,
+    /// True if the revision of a suspended stack was completely applied before.
+    pub was_applied: bool,
     /// Reasons why objects of some kinds could not be read, and were left alone; everything else was done.
     pub unreadable: Vec<ClusterError>,
     /// Reason why some objects, or all, are not applied yet.
@@ -115,9 +117,9 @@ pub enum PassError {
     /// The revision is from the copy of the target state, and there is more to do than to correct drift.
     #[error("revision {0} was not completely applied before; this waits until the broker responds")]
     WaitsForBroker(RevisionPosition),
-    /// The ServiceAccount that the stack names is invalid.
-    #[error("the stack's annotation sindri.dev/service-account: {0}")]
-    ServiceAccount(String),
+    /// Annotations of the stack have invalid values.
+    #[error("annotations of the stack: {}", .0.join("; "))]
+    Policy(Vec<String>),
     /// The pass exceeded its time limit.
     #[error("the pass took longer than {} s", .0.as_secs())]
     TimedOut(Duration),
@@ -131,7 +133,7 @@ impl PassError {
     pub fn is_caused_by_bundle(&self) -> bool {
         match self {
             Self::Resolve(ResolveError::Bundle(_) | ResolveError::Objects(_)) | Self::Plan(_) => true,
-            Self::ServiceAccount(_) => true,
+            Self::Policy(_) => true,
             Self::Act(error) => matches!(error, ActError::Invalid(_)),
             Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) => false,
             Self::WaitsForBroker(_) | Self::TimedOut(_) | Self::Panicked(_) => false,

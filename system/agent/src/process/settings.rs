@@ -1,7 +1,7 @@
 //! Table of all settings of the agent.
 
 use http::Uri;
-use sindri_agent::cluster::ServiceAccount;
+use sindri_model::ServiceAccount;
 use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
 
 /// Command that previews the next passes.

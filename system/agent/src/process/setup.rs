@@ -7,8 +7,9 @@ use http::Uri;
 use http::uri::Scheme;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use sindri_agent::{Brake, DriftMode, Settings};
+use sindri_agent::{Brake, Settings};
 use sindri_client::{Client, ClientSetupError, Trust, TrustError, with_tls};
+use sindri_model::policy::DriftMode;
 use sindri_process::{Config, ConfigError};
 use thiserror::Error;
 

@@ -81,6 +81,10 @@ impl ConditionInputs<'_> {
     }
 
     fn drifted(&self) -> ReportedCondition {
+        if let Ok(PassSummary { is_suspended: true, was_applied: false, .. }) = self.pass {
+            let message = "the newest revision is not applied, because the stack is suspended";
+            return build_condition(condition::DRIFTED, ConditionStatus::Unknown, "NotApplied", message);
+        }
         match &self.drift {
             None => condition_false(condition::DRIFTED, "AsDeclared", ""),
             Some(PersistentDrift::Detected(message)) => condition_true(condition::DRIFTED, "Detected", message),

@@ -1,40 +1,48 @@
 //! Stacks of this agent that are ready, for the stacks that depend on them.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sindri_model::StackId;
 use sindri_model::wire::StackDependency;
+use sindri_model::{RevisionId, StackId};
 
-/// Stacks whose newest revision is applied and ready. Empty at the start of a process.
+use crate::target::revision::Revision;
+
+/// Stacks that are ready, each with the revision that is applied. Empty at the start of a process.
 #[derive(Default)]
-pub struct ReadyStacks(Mutex<BTreeSet<StackId>>);
+pub struct ReadyStacks(Mutex<BTreeMap<StackId, RevisionId>>);
 
 impl ReadyStacks {
-    /// Records whether a stack is ready; returns true if it was not before, and is now.
-    pub fn record(&self, stack: StackId, is_ready: bool) -> bool {
+    /// Records the revision with which a stack is ready, if it is; returns true if it was not ready with it before.
+    pub fn record(&self, stack: StackId, revision: Option<RevisionId>) -> bool {
         let mut ready = self.lock();
-        if is_ready {
-            return ready.insert(stack);
+        match revision {
+            Some(revision) => ready.insert(stack, revision) != Some(revision),
+            None => {
+                ready.remove(&stack);
+                false
+            }
         }
-        ready.remove(&stack);
-        false
     }
 
-    /// Returns the names of the dependencies that are not ready, or not on this cluster.
-    pub fn find_unready(&self, dependencies: &[StackDependency]) -> Vec<String> {
+    /// Returns the names of the dependencies that are not on this cluster, or not ready with their newest revision.
+    pub fn find_unready(&self, dependencies: &[StackDependency], newest: &[Arc<Revision>]) -> Vec<String> {
         let ready = self.lock();
-        let is_unready = |dependency: &&StackDependency| !dependency.stack_id.is_some_and(|id| ready.contains(&id));
+        let is_newest_ready = |stack: StackId| {
+            let newest = newest.iter().find(|revision| revision.stack_id == stack);
+            newest.is_some_and(|newest| ready.get(&stack) == Some(&newest.id))
+        };
+        let is_unready = |dependency: &&StackDependency| !dependency.stack_id.is_some_and(is_newest_ready);
         dependencies.iter().filter(is_unready).map(|dependency| dependency.name.clone()).collect()
     }
 
     /// Forgets the other stacks.
     pub fn retain(&self, stacks: &BTreeSet<StackId>) {
-        self.lock().retain(|stack| stacks.contains(stack));
+        self.lock().retain(|stack, _| stacks.contains(stack));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<StackId>> {
-        // Each change under the lock is complete in itself, so a poisoned lock still holds a valid set.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<StackId, RevisionId>> {
+        // Each change under the lock is complete in itself, so a poisoned lock still holds a valid map.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -42,16 +50,23 @@ impl ReadyStacks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::copy::fixtures::revision;
 
     #[test]
     fn a_dependency_counts_once_it_is_ready() {
-        let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
+        let [old, new] = [1, 2].map(|sequence| revision(1, sequence, ""));
+        let stack = old.stack_id;
         let named = |name: &str, stack_id| StackDependency { name: name.to_owned(), stack_id };
         let (ready, dependencies) = (ReadyStacks::default(), [named("db", Some(stack)), named("gone", None)]);
-        assert_eq!(ready.find_unready(&dependencies), ["db", "gone"]);
-        assert!(!ready.record(stack, false) && ready.record(stack, true) && !ready.record(stack, true));
-        assert_eq!(ready.find_unready(&dependencies), ["gone"]);
-        assert!(!ready.record(stack, false));
-        assert_eq!(ready.find_unready(&dependencies), ["db", "gone"]);
+        let (is_old, is_new) = (Some(old.id), Some(new.id));
+        let [old, new] = [old, new].map(|wire| [Arc::new(Revision::from_wire(wire))]);
+        assert_eq!(ready.find_unready(&dependencies, &old), ["db", "gone"]);
+        assert!(!ready.record(stack, None) && ready.record(stack, is_old) && !ready.record(stack, is_old));
+        assert_eq!(ready.find_unready(&dependencies, &old), ["gone"]);
+        assert_eq!(ready.find_unready(&dependencies, &new), ["db", "gone"], "ready with an older revision");
+        assert!(ready.record(stack, is_new), "dependents continue");
+        assert_eq!(ready.find_unready(&dependencies, &new), ["gone"]);
+        assert!(!ready.record(stack, None));
+        assert_eq!(ready.find_unready(&dependencies, &new), ["db", "gone"]);
     }
 }

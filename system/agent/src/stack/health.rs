@@ -36,6 +36,8 @@ pub struct StackHealth {
 struct ObjectHealth {
     resource_version: String,
     assessed: AssessedObject,
+    /// True if objects of later turns wait until it is ready.
+    is_waited_for: bool,
 }
 
 impl StackHealth {
@@ -50,7 +52,9 @@ impl StackHealth {
             match health {
                 // The response to the write of this pass had the health; a later change causes a read.
                 Some(assessed) => {
-                    self.objects.insert(object.key.clone(), ObjectHealth { resource_version, assessed });
+                    let is_waited_for = object.is_waited_for();
+                    let health = ObjectHealth { resource_version, assessed, is_waited_for };
+                    self.objects.insert(object.key.clone(), health);
                 }
                 None if self.is_due(&object.key, &resource_version) => due.push(object),
                 None => {}
@@ -87,9 +91,13 @@ impl StackHealth {
         self.read_error.is_some()
     }
 
-    /// Returns the objects that are ready.
+    /// Returns the objects that are ready, or for which no other object waits.
     pub fn find_ready(&self) -> ReadyObjects {
-        let is_ready = |health: &ObjectHealth| health.assessed.health.state == HealthState::Ready;
+        let is_ready = |health: &ObjectHealth| match health.assessed.health.state {
+            HealthState::Ready => true,
+            HealthState::Failing => false,
+            _ => !health.is_waited_for,
+        };
         self.objects.iter().filter(|(_, health)| is_ready(health)).map(|(key, _)| key.clone()).collect()
     }
 
@@ -173,5 +181,6 @@ async fn read_health(
         assessed = AssessedObject::new(&object, &pods);
     }
     let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-    Ok(Some((declared.key.clone(), ObjectHealth { resource_version, assessed })))
+    let is_waited_for = declared.is_waited_for();
+    Ok(Some((declared.key.clone(), ObjectHealth { resource_version, assessed, is_waited_for })))
 }

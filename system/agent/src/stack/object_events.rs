@@ -84,6 +84,7 @@ impl ObjectEvents {
             let object = build_event(&name, &event, resource, uid, clock);
             if let Err(error) = cluster.create_event(&object).await {
                 tracing::debug!("{error}");
+                continue;
             }
             if self.created.len() >= REMEMBERED_MAX {
                 self.created.clear();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
+use sindri_model::policy::DriftMode;
 use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
 use sindri_model::{AgentId, Clock, Epoch, RevisionId, StackId};
 use tokio::sync::Mutex;
@@ -20,7 +21,7 @@ use crate::cluster::reflector::Reflector;
 use crate::panics::catch_panic;
 use crate::pass::run::{Pass, PassCache};
 use crate::pass::summary::{PassError, PassSummary};
-use crate::settings::{DriftMode, Settings};
+use crate::settings::Settings;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
 use crate::target::state::LatestTargetState;
@@ -123,8 +124,7 @@ impl Reconciler<'_> {
         interrupts: &PassInterrupts,
     ) -> Result<(), ClientError> {
         let annotations = self.target.annotations(revision.stack_id);
-        let (policy, problems) = StackPolicy::from_annotations(self.settings, &annotations);
-        problems.iter().for_each(|problem| tracing::warn!("stack {}: {problem}", revision.stack_id));
+        let policy = StackPolicy::from_annotations(self.settings, &annotations);
         let started = Instant::now();
         let mut pass = self.run_pass(revision, &policy, state, interrupts).await;
         let is_ended = self.cluster.shutdown().is_cancelled() || interrupts.superseded.is_cancelled();
@@ -160,7 +160,7 @@ impl Reconciler<'_> {
         }
         let is_ready = state.is_ready(revision);
         self.metrics.set_ready(revision.stack_id, is_ready);
-        state.has_become_ready = self.ready_stacks.record(revision.stack_id, is_ready);
+        state.has_become_ready = self.ready_stacks.record(revision.stack_id, is_ready.then_some(revision.id));
         if self.cluster.shutdown().is_cancelled() {
             // The health could not be read because of the shutdown, so it is not reported; the next process reads it.
             return reported;
@@ -181,11 +181,12 @@ impl Reconciler<'_> {
         interrupts: &PassInterrupts,
     ) -> Result<PassSummary, PassError> {
         let (claims, started) = (self.target.claims(), Instant::now());
-        let unready_dependencies = self.ready_stacks.find_unready(&self.target.dependencies(revision.stack_id));
-        let account = match &policy.service_account {
-            Ok(account) => account.as_ref(),
-            Err(problem) => return Err(PassError::ServiceAccount(problem.clone())),
-        };
+        let dependencies = self.target.dependencies(revision.stack_id);
+        let unready_dependencies = self.ready_stacks.find_unready(&dependencies, &self.target.revisions());
+        if !policy.problems.is_empty() {
+            return Err(PassError::Policy(policy.problems.clone()));
+        }
+        let account = policy.service_account.as_ref();
         // Nothing is deleted before the broker has responded.
         let cluster = if revision.is_from_copy() { &self.cluster.without_deletes() } else { self.cluster };
         let delete_cluster = cluster.with_retries_until(interrupts.outdated.clone());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sindri_model::policy::DriftMode;
 use sindri_model::wire::{ConditionStatus, DeploymentObject, HealthStatus, ReportedCondition, StackStatusReport};
 use sindri_model::{Epoch, RevisionId};
 use tokio::time::Instant;
@@ -13,7 +14,6 @@ use super::object_events::ObjectEvents;
 use super::outcome::{Outcome, OutcomeReporter};
 use crate::pass::run::PassCache;
 use crate::pass::summary::{PassError, PassSummary, Waiting};
-use crate::settings::DriftMode;
 use crate::target::policy::StackPolicy;
 
 /// Passes in a row that find deleted objects still terminating, after which that is reported: a finalizer may block forever.
@@ -82,7 +82,8 @@ impl StackState {
                     self.waiting = None;
                 }
                 let is_waiting = summary.held.is_some() || !summary.terminating.is_empty() || summary.is_suspended;
-                let is_complete = !is_waiting && summary.waiting.is_none() && summary.unreadable.is_empty();
+                let is_complete =
+                    (!is_waiting || summary.was_applied) && summary.waiting.is_none() && summary.unreadable.is_empty();
                 self.applied = is_complete.then_some(revision.id).or(self.applied);
                 if !summary.drifted.is_empty() {
                     self.paused_until = Some(Instant::now() + self.drift.pause(interval));

@@ -34,6 +34,8 @@ pub struct Worker<'a> {
 /// A pass that has not ended.
 struct RunningPass {
     revision: RevisionId,
+    /// Policy annotations of the stack when it began.
+    annotations: BTreeMap<String, String>,
     /// Version of the target state when it began.
     target_version: u64,
     superseded: CancellationToken,
@@ -73,7 +75,8 @@ impl Worker<'_> {
                     let superseded = CancellationToken::new();
                     let outdated = superseded.child_token();
                     let target_version = self.reconciler.target.version();
-                    let pass = RunningPass { revision: revision.id, target_version, superseded, outdated };
+                    let annotations = self.reconciler.target.annotations(stack);
+                    let pass = RunningPass { revision: revision.id, annotations, target_version, superseded, outdated };
                     let interrupts = pass.interrupts();
                     busy.insert(stack, pass);
                     let longest = if state.stuck == Some(revision.id) { TURN_STUCK_MAX } else { TURN_MAX };
@@ -138,8 +141,9 @@ impl Worker<'_> {
         earliest.map(NextPass::At)
     }
 
-    /// Ends passes of an inactive agent, and those whose revision is not the newest one of its stack any more. Ends the
-    /// deletes of passes that began with another target state.
+    /// Ends passes of an inactive agent, those whose revision is not the newest one of its stack any more, and those whose
+    /// stack has another policy, for example because it was suspended. Ends the deletes of passes that began with another
+    /// target state.
     fn interrupt_passes(&self, busy: &BTreeMap<StackId, RunningPass>) {
         let target = self.reconciler.target;
         for pass in busy.values().filter(|pass| pass.target_version != target.version()) {
@@ -149,7 +153,10 @@ impl Worker<'_> {
             busy.values().for_each(|pass| pass.superseded.cancel());
         }
         for revision in target.revisions() {
-            if let Some(pass) = busy.get(&revision.stack_id).filter(|pass| pass.revision != revision.id) {
+            let is_changed = |pass: &&RunningPass| {
+                pass.revision != revision.id || pass.annotations != target.annotations(revision.stack_id)
+            };
+            if let Some(pass) = busy.get(&revision.stack_id).filter(is_changed) {
                 pass.superseded.cancel();
             }
         }

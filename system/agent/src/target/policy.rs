@@ -3,32 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::cluster::ServiceAccount;
+use sindri_model::ServiceAccount;
+use sindri_model::policy::{DriftMode, PolicyValue};
+
 use crate::cluster::ignore::{IGNORE_ANNOTATION, IgnoredFields};
-use crate::settings::{Brake, DriftMode, Settings};
+use crate::settings::{Brake, Settings};
 
-/// Stack annotation: `off`, `detect` or `correct`.
-pub const DRIFT_ANNOTATION: &str = "sindri.dev/drift";
-/// Stack annotation: `on` or `off`.
-pub const BRAKE_ANNOTATION: &str = "sindri.dev/brake";
-/// Stack annotation: number of objects that may always be deleted in one pass.
-pub const BRAKE_OBJECTS_ANNOTATION: &str = "sindri.dev/brake-objects";
-/// Stack annotation: percentage of objects that may always be deleted in one pass.
-pub const BRAKE_PERCENT_ANNOTATION: &str = "sindri.dev/brake-percent";
-
-/// Stack annotation: `true`, or names of agents separated by commas, on whose clusters nothing of the stack is written.
-pub const SUSPEND_ANNOTATION: &str = "sindri.dev/suspend";
-/// Stack annotation: `delete`, or `release` to keep the objects of the stack when it is removed.
-pub const REMOVAL_ANNOTATION: &str = "sindri.dev/removal";
-
-/// Stack annotation: `namespace/name` of the ServiceAccount with whose permissions the stack is written.
-pub const SERVICE_ACCOUNT_ANNOTATION: &str = "sindri.dev/service-account";
-/// Stack annotation: time limit of a pass, and of waiting for objects and stacks that others depend on: `90s`, `10m`, `1h`.
-pub const TIMEOUT_ANNOTATION: &str = "sindri.dev/timeout";
-/// Time limit without that annotation.
+/// Time limit without an annotation.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
-/// Longest time limit.
-const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Policy of one stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +28,16 @@ pub struct StackPolicy {
     /// Time limit of a pass; after it the next pass starts from the observed state. Also the time after which a failure is
     /// reported while objects wait for others.
     pub timeout: Duration,
-    /// ServiceAccount as which the agent writes; `None` for the agent's own permissions. With an invalid one nothing is
-    /// written: the agent's own permissions may allow more.
-    pub service_account: Result<Option<ServiceAccount>, String>,
+    /// ServiceAccount as which the agent writes; `None` for the agent's own permissions.
+    pub service_account: Option<ServiceAccount>,
+    /// Annotations with invalid values, each with the reason. Nothing of the stack is written while there are any: what
+    /// they were meant to prevent is not known.
+    pub problems: Vec<String>,
 }
 
 impl StackPolicy {
-    /// Reads the policy from a stack's annotations. An invalid value has no effect; the second result describes each.
-    pub fn from_annotations(settings: &Settings, annotations: &BTreeMap<String, String>) -> (Self, Vec<String>) {
+    /// Reads the policy from a stack's annotations.
+    pub fn from_annotations(settings: &Settings, annotations: &BTreeMap<String, String>) -> Self {
         let mut policy = Self {
             drift: settings.drift,
             brake: settings.brake,
@@ -61,66 +45,37 @@ impl StackPolicy {
             is_suspended: false,
             releases_on_removal: false,
             timeout: TIMEOUT_DEFAULT,
-            service_account: Ok(settings.default_service_account.clone()),
+            service_account: settings.default_service_account.clone(),
+            problems: Vec::new(),
         };
-        let mut problems = Vec::new();
         for (key, value) in annotations {
-            if !policy.set(key, value, &settings.name) {
-                problems.push(format!("the stack's annotation {key} is ignored: the value {value:?} is not valid"));
+            if let Err(problem) = policy.set(key, value, &settings.name) {
+                policy.problems.push(problem);
             }
         }
-        (policy, problems)
+        policy
     }
 
-    /// Applies one annotation for the agent of this name; returns false if its value is invalid.
-    fn set(&mut self, key: &str, value: &str, agent: &str) -> bool {
-        match (key, value) {
-            (DRIFT_ANNOTATION, "off") => self.drift = DriftMode::Off,
-            (DRIFT_ANNOTATION, "detect") => self.drift = DriftMode::Detect,
-            (DRIFT_ANNOTATION, "correct") => self.drift = DriftMode::Correct,
-            (BRAKE_ANNOTATION, "on") => self.brake.is_on = true,
-            (BRAKE_ANNOTATION, "off") => self.brake.is_on = false,
-            (BRAKE_OBJECTS_ANNOTATION, count) => match count.parse() {
-                Ok(count) => self.brake.objects = count,
-                Err(_) => return false,
-            },
-            (BRAKE_PERCENT_ANNOTATION, percent) => match percent.parse().ok().filter(|percent| *percent <= 100) {
-                Some(percent) => self.brake.percent = percent,
-                None => return false,
-            },
-            (IGNORE_ANNOTATION, pointers) if IgnoredFields::parse(pointers).is_ok() => {
-                pointers.clone_into(&mut self.ignore)
-            }
-            (SUSPEND_ANNOTATION, agents) => {
-                self.is_suspended = agents == "true" || agents.split(',').any(|name| name.trim() == agent);
-            }
-            (TIMEOUT_ANNOTATION, timeout) => match parse_duration(timeout) {
-                Some(timeout) => self.timeout = timeout,
-                None => return false,
-            },
-            (SERVICE_ACCOUNT_ANNOTATION, account) => self.service_account = account.parse().map(Some),
-            (REMOVAL_ANNOTATION, "delete") => self.releases_on_removal = false,
-            (REMOVAL_ANNOTATION, "release") => self.releases_on_removal = true,
-            (DRIFT_ANNOTATION | BRAKE_ANNOTATION | IGNORE_ANNOTATION | REMOVAL_ANNOTATION, _) => return false,
+    /// Applies one annotation for the agent of this name.
+    fn set(&mut self, key: &str, value: &str, agent: &str) -> Result<(), String> {
+        if key == IGNORE_ANNOTATION {
+            IgnoredFields::parse(value).map_err(|error| error.to_string())?;
+            value.clone_into(&mut self.ignore);
+        }
+        match PolicyValue::parse(key, value)? {
+            Some(PolicyValue::Drift(drift)) => self.drift = drift,
+            Some(PolicyValue::Brake(is_on)) => self.brake.is_on = is_on,
+            Some(PolicyValue::BrakeObjects(count)) => self.brake.objects = count,
+            Some(PolicyValue::BrakePercent(percent)) => self.brake.percent = percent,
+            Some(PolicyValue::Suspend(suspension)) => self.is_suspended = suspension.includes(agent),
+            Some(PolicyValue::ReleasesOnRemoval(releases)) => self.releases_on_removal = releases,
+            Some(PolicyValue::ServiceAccount(account)) => self.service_account = Some(account),
+            Some(PolicyValue::Timeout(timeout)) => self.timeout = timeout,
             // Not an annotation of the policy.
-            _ => {}
+            None => {}
         }
-        true
+        Ok(())
     }
-}
-
-/// Parses a number of seconds, minutes or hours, from one second to a day.
-fn parse_duration(text: &str) -> Option<Duration> {
-    let unit = text.chars().last()?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        _ => return None,
-    };
-    let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
-    let parsed = Duration::from_secs(count.checked_mul(seconds)?);
-    Some(parsed).filter(|parsed| !parsed.is_zero() && *parsed <= TIMEOUT_MAX)
 }
 
 #[cfg(test)]
@@ -128,31 +83,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_limit_has_a_unit_and_is_at_most_a_day() {
-        let parse = |text| parse_duration(text).map(|limit| limit.as_secs());
-        assert_eq!([parse("90s"), parse("10m"), parse("24h")], [Some(90), Some(600), Some(86_400)]);
-        assert!(["", "s", "90", "0s", "-1s", "25h", "1.5h", "1 h"].into_iter().all(|text| parse(text).is_none()));
-    }
-
-    #[test]
-    fn annotations_override_the_settings_and_invalid_values_are_reported_and_ignored() {
+    fn annotations_override_the_settings_and_invalid_values_are_problems() {
         let settings = Settings::new("east".into(), "east".into());
         let read = |pairs: &[(&str, &str)]| {
             let annotations = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
             StackPolicy::from_annotations(&settings, &annotations)
         };
-        let (plain, none) = read(&[("sindri.dev/team", "shop")]);
-        assert_eq!((plain.drift, plain.brake, none), (DriftMode::Correct, Brake::default(), vec![]));
-        let (own, none) = read(&[("sindri.dev/drift", "detect"), ("sindri.dev/brake-percent", "90")]);
-        assert_eq!((own.drift, own.brake.percent, none), (DriftMode::Detect, 90, vec![]));
-        let suspended = |value: &str| read(&[("sindri.dev/suspend", value)]).0.is_suspended;
+        let plain = read(&[("sindri.dev/team", "shop")]);
+        assert_eq!((plain.drift, plain.brake, plain.problems), (DriftMode::Correct, Brake::default(), vec![]));
+        let own = read(&[("sindri.dev/drift", "detect"), ("sindri.dev/brake-percent", "90")]);
+        assert_eq!((own.drift, own.brake.percent, own.problems), (DriftMode::Detect, 90, vec![]));
+        let suspended = |value: &str| read(&[("sindri.dev/suspend", value)]).is_suspended;
         assert!(suspended("true") && suspended("west, east") && !suspended("west") && !suspended("false"));
-        assert!(read(&[("sindri.dev/removal", "release")]).0.releases_on_removal);
-        let account = read(&[("sindri.dev/service-account", "shop/deployer")]).0.service_account;
-        assert_eq!(account, Ok("shop/deployer".parse().ok()));
-        assert!(read(&[("sindri.dev/service-account", "deployer")]).0.service_account.is_err());
-        let (invalid, problems) =
-            read(&[("sindri.dev/drift", "maybe"), ("sindri.dev/brake-percent", "101"), ("sindri.dev/ignore", "spec")]);
-        assert_eq!((invalid.drift, invalid.brake, problems.len()), (DriftMode::Correct, Brake::default(), 3));
+        assert!(read(&[("sindri.dev/removal", "release")]).releases_on_removal);
+        let account = read(&[("sindri.dev/service-account", "shop/deployer")]).service_account;
+        assert_eq!(account, "shop/deployer".parse().ok());
+        let invalid =
+            read(&[("sindri.dev/drift", "maybe"), ("sindri.dev/removal", "keep"), ("sindri.dev/ignore", "spec")]);
+        assert_eq!((invalid.drift, invalid.problems.len()), (DriftMode::Correct, 3));
     }
 }

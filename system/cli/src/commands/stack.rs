@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use sindri_client::Client;
+use sindri_model::policy::{REMOVAL_ANNOTATION, SUSPEND_ANNOTATION};
 use sindri_model::wire::{NewGenerator, NewStack};
 use sindri_model::{GeneratorId, StackId};
 
@@ -9,10 +10,6 @@ use crate::failure::Failure;
 use crate::names;
 use crate::output::{print, print_or_fail};
 
-/// Annotation with the agents on whose clusters a stack is suspended, or `true`.
-const SUSPEND_ANNOTATION: &str = "sindri.dev/suspend";
-/// Annotation with the treatment of the objects of a stack that is removed.
-const REMOVAL_ANNOTATION: &str = "sindri.dev/removal";
 /// Generator that is created for operators who do not use generators.
 const DEFAULT_GENERATOR: &str = "default";
 

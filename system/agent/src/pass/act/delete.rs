@@ -107,14 +107,19 @@ impl Deleter<'_> {
     async fn check_content(&self, delete: &Delete) -> Result<(), DeleteError> {
         let key = &delete.entry.key;
         let search = ContentSearch { cluster: self.cluster, inventory: self.inventory, claims: self.claims };
-        let foreign = match search.find(delete).await? {
+        let (foreign, kept) = match search.find(delete).await? {
             Content::OfStack { key: declared, stack } => {
                 return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });
             }
-            Content::Foreign(foreign) => foreign,
+            Content::Foreign { objects, kept } => (objects, kept),
         };
-        // With the brake off every deletion is approved.
-        let Some(approved) = &self.approved else { return Ok(()) };
+        let Some(approved) = &self.approved else {
+            // With the brake off every deletion is approved, except that of objects which are to be kept.
+            return match kept {
+                Some(kept) => Err(DeleteError::ContainsKept { key: key.clone(), kept }),
+                None => Ok(()),
+            };
+        };
         let approved = approved.get(key).map(Vec::as_slice).unwrap_or_default();
         match foreign.into_iter().find(|foreign| !approved.contains(foreign)) {
             Some(foreign) => Err(DeleteError::ContainsForeign { key: key.clone(), foreign }),

@@ -11,11 +11,12 @@ use sindri_model::{ObjectKey, StackId};
 
 use super::delete::Deleter;
 use super::namespaces::delete_created_namespaces;
-use super::result::{ActError, ActResult};
+use super::once::OnceRecorder;
+use super::result::{ActError, ActResult, DeleteError};
 use super::write::{ValidationResult, Writer};
 use crate::cluster::{AppliedObject, Cluster};
 use crate::pass::inventory::{Inventory, RevisionPosition, save_inventory};
-use crate::pass::plan::{Delete, ForeignObjects, Plan, Write};
+use crate::pass::plan::{Delete, ForeignObjects, Plan};
 use crate::target::claims::Claims;
 
 /// Executes the plans of one stack.
@@ -41,14 +42,19 @@ impl Executor<'_> {
         let terminating = plan.terminating.iter().chain(&plan.delayed).cloned().collect();
         let mut result = ActResult { terminating, ..ActResult::default() };
         let mut created = Vec::new();
-        let writer = self.writer();
-        if let Err(error) = writer.write_all(plan, validation, &mut result, &mut created).await {
+        let before = self.inventory.clone();
+        let writer = Writer { cluster: self.cluster, stack: self.stack, inventory: &before };
+        let recorder = OnceRecorder::new(self.inventory_cluster, self.stack, self.inventory);
+        if let Err(error) = writer.write_all(plan, validation, &recorder, &mut result, &mut created).await {
             // A newer revision that waits may declare the same namespaces; its pass deletes those that it does not.
+            let mut deleted = Vec::new();
             if !self.cluster.has_ended_retries() {
-                delete_created_namespaces(self.cluster, self.inventory, &created, &result).await;
+                deleted = delete_created_namespaces(self.cluster, self.inventory, &created, &result).await;
             }
+            let mut after = self.inventory_after(&result);
+            after.clear_once_in(&deleted);
             // UIDs that are known by now help the next pass; a second failure would hide the first.
-            let _ = self.save(self.inventory_after(plan, &result)).await;
+            let _ = self.save(after).await;
             return Err(error);
         }
         // Another client may have deleted an object that had no ownership label, and was not observed.
@@ -56,7 +62,7 @@ impl Executor<'_> {
         let terminating = result.applied.values().filter(is_terminating).map(|applied| applied.live.key.clone());
         let terminating: Vec<_> = terminating.collect();
         result.terminating.extend(terminating);
-        let mut after = self.inventory_after(plan, &result);
+        let mut after = self.inventory_after(&result);
         if !plan.writes.is_empty() && !plan.is_partial {
             after.applied = Some(self.position);
         }
@@ -72,27 +78,33 @@ impl Executor<'_> {
         Ok(result)
     }
 
-    /// Releases objects: they stay, and do not belong to the stack any more. Returns their keys.
-    pub async fn release(&mut self, releases: &[Delete]) -> Result<Vec<Arc<ObjectKey>>, ActError> {
+    /// Releases objects: they stay, and do not belong to the stack any more. Continues after failures. Returns the keys of
+    /// the released ones, and the errors.
+    pub async fn release(&mut self, releases: &[Delete]) -> Result<(Vec<Arc<ObjectKey>>, Vec<DeleteError>), ActError> {
         let mut after = self.inventory.clone();
-        let mut released = Vec::new();
+        let (mut released, mut errors) = (Vec::new(), Vec::new());
         for Delete { entry, uid } in releases {
-            self.cluster.release(&entry.resource, &entry.key, uid).await?;
-            tracing::info!("released {}", entry.key);
-            after.remove(&entry.key);
-            released.push(entry.key.clone());
+            match self.cluster.release(&entry.resource, &entry.key, uid).await {
+                Ok(()) => {
+                    tracing::info!("released {}", entry.key);
+                    after.remove(&entry.key);
+                    released.push(entry.key.clone());
+                }
+                Err(error) => errors.push(error.into()),
+            }
         }
         self.save(after).await?;
-        Ok(released)
+        Ok((released, errors))
     }
 
-    /// Makes the deletes of a plan with this client. With the brake on, `approved` holds the foreign objects whose deletion
+    /// Makes the deletes of a plan with this client, after `errors` of the releases. With the brake on, `approved` holds the foreign objects whose deletion
     /// together with a namespace or CRD is approved.
     pub async fn delete(
         &mut self,
         cluster: &Cluster,
         plan: &Plan,
         approved: Option<&ForeignObjects>,
+        mut errors: Vec<DeleteError>,
         result: &mut ActResult,
     ) -> Result<(), ActError> {
         let (inventory, claims) = (&*self.inventory, self.claims);
@@ -100,7 +112,8 @@ impl Executor<'_> {
         let deleted = deleter.delete_all(&plan.deletes, &plan.terminating).await;
         result.terminating.extend(deleted.terminating);
         self.save(deleted.inventory).await?;
-        if deleted.errors.is_empty() { Ok(()) } else { Err(ActError::Deletes(deleted.errors)) }
+        errors.extend(deleted.errors);
+        if errors.is_empty() { Ok(()) } else { Err(ActError::Deletes(errors)) }
     }
 
     /// Stores the inventory before the first write. Validation writes nothing and runs at the same time, unless namespaces
@@ -132,13 +145,10 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Returns the inventory with the UIDs of the written objects, and those that are applied only once.
-    fn inventory_after(&self, plan: &Plan, result: &ActResult) -> Inventory {
+    /// Returns the inventory with the UIDs of the written objects.
+    fn inventory_after(&self, result: &ActResult) -> Inventory {
         let mut after = self.inventory.clone();
         result.applied.iter().for_each(|(key, applied)| after.set_uid(key, &applied.live.uid));
-        for Write { object, .. } in plan.writes.iter().filter(|write| result.applied.contains_key(&write.object.key)) {
-            object.once.iter().for_each(|manifest| after.set_once(&object.key, manifest));
-        }
         after
     }
 }

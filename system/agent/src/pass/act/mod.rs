@@ -4,6 +4,7 @@ mod backoff;
 mod delete;
 mod executor;
 mod namespaces;
+mod once;
 mod replace;
 mod result;
 mod write;

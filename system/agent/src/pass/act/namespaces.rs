@@ -29,12 +29,14 @@ impl CreatedNamespace {
 }
 
 /// Deletes the namespaces that a failed pass created, unless they contain foreign objects or their content cannot be read.
+/// Returns the names of those that are deleted, or may be.
 pub async fn delete_created_namespaces(
     cluster: &Cluster,
     inventory: &Inventory,
     created: &[CreatedNamespace],
     result: &ActResult,
-) {
+) -> Vec<String> {
+    let mut deleted = Vec::new();
     let own_uids: BTreeSet<&str> = result.applied.values().map(|applied| applied.live.uid.as_str()).collect();
     for namespace in created {
         let foreign = find_foreign_in_namespace(cluster, inventory, &namespace.key.name, &own_uids).await;
@@ -49,6 +51,7 @@ pub async fn delete_created_namespaces(
                 continue;
             }
         }
+        deleted.push(namespace.key.name.clone());
         match cluster.delete(&namespace.resource, &namespace.key, &namespace.uid).await {
             Ok(_) => tracing::info!("deleted {}, which the failed pass had created", namespace.key),
             Err(error) => {
@@ -56,4 +59,5 @@ pub async fn delete_created_namespaces(
             }
         }
     }
+    deleted
 }

@@ -93,6 +93,14 @@ pub enum DeleteError {
         /// One of the foreign objects.
         foreign: Arc<ObjectKey>,
     },
+    /// An object that is to be kept would be deleted with it.
+    #[error("{key} is kept: it contains {kept}, whose annotation sindri.dev/prune keeps it")]
+    ContainsKept {
+        /// Key of the namespace or the CRD.
+        key: Arc<ObjectKey>,
+        /// One of the objects.
+        kept: Arc<ObjectKey>,
+    },
 }
 
 impl DeleteError {
@@ -101,7 +109,9 @@ impl DeleteError {
         let key = match self {
             Self::Cluster(error) => error.object()?,
             Self::Interrupted(_) => return None,
-            Self::ContainsDeclared { key, .. } | Self::ContainsForeign { key, .. } => key,
+            Self::ContainsDeclared { key, .. } | Self::ContainsForeign { key, .. } | Self::ContainsKept { key, .. } => {
+                key
+            }
         };
         Some((key.clone(), self.to_string()))
     }

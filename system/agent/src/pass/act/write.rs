@@ -9,6 +9,7 @@ use sindri_model::StackId;
 
 use super::backoff::Backoff;
 use super::namespaces::CreatedNamespace;
+use super::once::OnceRecorder;
 use super::replace::{check_replaceable, delete_for_replacement};
 use super::result::{ActError, ActResult, SERVED_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
@@ -60,13 +61,14 @@ impl Writer<'_> {
         &self,
         plan: &'a Plan,
         validation: Option<ValidationResult<'a>>,
+        recorder: &OnceRecorder<'_>,
         result: &mut ActResult,
         created: &mut Vec<CreatedNamespace>,
     ) -> Result<(), ActError> {
         let (first, rest) = plan.split_at_validation();
         for stage in first.chunk_by(|one, other| one.stage == other.stage) {
             self.check_not_interrupted()?;
-            let written = self.apply_all(stage.iter().map(PreparedWrite::new).collect(), result).await;
+            let written = self.apply_all(stage.iter().map(PreparedWrite::new).collect(), recorder, result).await;
             // Only namespaces that this request created: after a lost response of an earlier attempt it is unknown, and
             // the namespace is kept.
             created.extend(stage.iter().filter_map(|write| CreatedNamespace::from_write(write, result)));
@@ -88,7 +90,7 @@ impl Writer<'_> {
             }
             self.check_not_interrupted()?;
             self.validate_deferred(&mut writes).await?;
-            self.apply_all(writes, result).await?;
+            self.apply_all(writes, recorder, result).await?;
         }
         Ok(())
     }
@@ -112,7 +114,12 @@ impl Writer<'_> {
     }
 
     /// Applies objects of one stage concurrently. After a failure no further apply begins; those in flight end normally.
-    async fn apply_all<'a>(&self, writes: Vec<PreparedWrite<'a>>, result: &mut ActResult) -> Result<(), ActError> {
+    async fn apply_all<'a>(
+        &self,
+        writes: Vec<PreparedWrite<'a>>,
+        recorder: &OnceRecorder<'_>,
+        result: &mut ActResult,
+    ) -> Result<(), ActError> {
         let has_failed = AtomicBool::new(false);
         let mut failed: Option<ActError> = None;
         // Results are inserted while other requests are in flight, not after all of them.
@@ -124,10 +131,15 @@ impl Writer<'_> {
                     return None;
                 }
                 let key = &prepared.write.object.key;
-                let ended = self.apply_isolated(&prepared).await.map(|object| {
-                    // An insertion does not panic half way, so a poisoned lock still holds a valid map.
-                    applied.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), object);
-                });
+                let ended = match self.apply_isolated(&prepared).await {
+                    Ok(object) => {
+                        let recorded = recorder.record(&prepared.write.object, &object).await;
+                        // An insertion does not panic half way, so a poisoned lock still holds a valid map.
+                        applied.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), object);
+                        recorded.map_err(ActError::from)
+                    }
+                    Err(error) => Err(error),
+                };
                 has_failed.fetch_or(ended.is_err(), Ordering::Relaxed);
                 Some((key, ended))
             }

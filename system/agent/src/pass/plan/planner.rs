@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use sindri_model::policy::DriftMode;
 use sindri_model::{ObjectKey, RevisionId, StackId};
 use thiserror::Error;
 
@@ -16,7 +17,6 @@ use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::ReadyObjects;
 use crate::pass::stage::{DeleteOrder, Stage};
-use crate::settings::DriftMode;
 use crate::target::claims::Claims;
 
 /// Result of the last pass. An object that is unchanged since then need not be applied again.

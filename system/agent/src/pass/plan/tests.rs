@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
+use sindri_model::policy::DriftMode;
 use sindri_model::{Checksum, Epoch, ObjectKey, RevisionId, Sequence, StackId};
 
 use super::*;
@@ -15,7 +16,7 @@ use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
 use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::Turn;
-use crate::settings::{Brake, DriftMode};
+use crate::settings::Brake;
 use crate::target::claims::Claims;
 
 fn stack(digit: char) -> StackId {

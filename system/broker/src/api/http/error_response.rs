@@ -74,6 +74,8 @@ impl From<StoreError> for ErrorResponse {
             StoreError::AlreadyDecided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
             StoreError::KeyChanged => Self::new(StatusCode::CONFLICT, "key_changed", message),
             StoreError::DependencyCycle(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "dependency_cycle", message),
+            StoreError::InvalidPolicy(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_policy", message),
+            StoreError::StackSuspended(_) => Self::new(StatusCode::CONFLICT, "stack_suspended", message),
             StoreError::NotOwner => Self::forbidden(),
             StoreError::GeneratorInactive => Self::new(StatusCode::FORBIDDEN, "generator_inactive", message),
             StoreError::IdempotencyKeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),

@@ -127,6 +127,12 @@ pub enum StoreError {
     /// Stacks would depend on themselves; holds the names along the cycle.
     #[error("the stack would depend on itself: {}", .0.join(" needs "))]
     DependencyCycle(Vec<String>),
+    /// A policy annotation has a value that agents could not use; holds the reason.
+    #[error("{0}")]
+    InvalidPolicy(String),
+    /// A suspended stack is to be deleted; holds its name. Its agents would neither delete nor confirm anything.
+    #[error("stack {0} is suspended, so its objects cannot be deleted; resume it first")]
+    StackSuspended(String),
     /// The actor is not the owner of the record.
     #[error("the actor is not the owner")]
     NotOwner,

@@ -29,14 +29,29 @@ pub(crate) async fn check(
         let found: Option<StackId> = fetch_one(session, sql, values![stack.generator_id, name], single_column).await?;
         require_that(found.is_some(), RecordKind::Stack, name).map_err(as_missing_reference)?;
     }
+    let mut dependencies = list_declared(session, stack.generator_id).await?;
+    dependencies.insert(stack.name.clone(), names);
+    require_no_cycle(&dependencies, &stack.name)
+}
+
+/// Rejects a new name of a stack that makes stacks depend on themselves, because other stacks already name it.
+pub(crate) async fn check_name(session: &mut dyn Session, stack: &Stack, name: &str) -> Result<(), StoreError> {
+    let mut dependencies = list_declared(session, stack.generator_id).await?;
+    let names = dependencies.remove(&stack.name).unwrap_or_default();
+    dependencies.insert(name.to_owned(), names);
+    require_no_cycle(&dependencies, name)
+}
+
+async fn list_declared(session: &mut dyn Session, generator: GeneratorId) -> Result<Dependencies, StoreError> {
     let sql = "SELECT name, value FROM stacks JOIN stack_annotations ON stack_annotations.stack_id = stacks.id
                WHERE generator_id = ?1 AND deleted_at IS NULL AND key = ?2";
     let declared: Vec<(String, String)> =
-        fetch_all(session, sql, values![stack.generator_id, DEPENDS_ON_ANNOTATION], read_pair).await?;
-    let mut dependencies: Dependencies =
-        declared.into_iter().map(|(name, value)| (name, parse_names(&value).collect())).collect();
-    dependencies.insert(stack.name.clone(), names);
-    match find_cycle(&dependencies, &stack.name) {
+        fetch_all(session, sql, values![generator, DEPENDS_ON_ANNOTATION], read_pair).await?;
+    Ok(declared.into_iter().map(|(name, value)| (name, parse_names(&value).collect())).collect())
+}
+
+fn require_no_cycle(dependencies: &Dependencies, start: &str) -> Result<(), StoreError> {
+    match find_cycle(dependencies, start) {
         Some(cycle) => Err(StoreError::DependencyCycle(cycle)),
         None => Ok(()),
     }

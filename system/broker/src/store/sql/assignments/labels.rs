@@ -162,6 +162,7 @@ pub(crate) async fn annotate_stack(
     counter::next_number(session).await?;
     let stack = annotation.stack_id;
     let annotated = stacks::get(session, stack).await?;
+    policies::check(&annotation)?;
     dependencies::check(session, &annotated, &annotation).await?;
     let sql = "INSERT INTO stack_annotations (id, stack_id, key, value) VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT DO NOTHING";

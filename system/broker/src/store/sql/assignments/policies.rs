@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sindri_model::wire::{POLICY_PREFIX, StackPolicy};
+use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION, Suspension};
+use sindri_model::wire::{POLICY_PREFIX, StackAnnotation, StackPolicy};
 use sindri_model::{AgentId, StackId};
 
 use super::dependencies;
 use crate::store::records::StoreError;
-use crate::store::sql::shared::session::{Session, fetch_all, single_column};
+use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, single_column};
 use crate::store::sql::shared::values::{Row, values};
 use crate::store::sql::shared::{changes, counter};
 use crate::store::sql::tables::agents;
@@ -31,6 +32,26 @@ pub(crate) async fn list_of_agent(session: &mut dyn Session, agent: AgentId) -> 
     let mut policies: Vec<StackPolicy> = policies.into_iter().map(to_policy).collect();
     dependencies::add_to_policies(session, agent, &mut policies).await?;
     Ok(policies)
+}
+
+/// Deletes the annotations of a deleted stack that are not policies.
+pub(crate) async fn delete_other_annotations(session: &mut dyn Session, stack: StackId) -> Result<(), StoreError> {
+    let sql = "DELETE FROM stack_annotations WHERE stack_id = ?1 AND NOT (key >= ?2 AND key < ?3)";
+    execute(session, sql, values![stack, POLICY_PREFIX, end_of_prefix()]).await.map(drop)
+}
+
+/// Returns true if a stack is suspended on all clusters, or on some.
+pub(crate) async fn is_suspended(session: &mut dyn Session, stack: StackId) -> Result<bool, StoreError> {
+    let sql = "SELECT value FROM stack_annotations WHERE stack_id = ?1 AND key = ?2";
+    let value: Option<String> = fetch_one(session, sql, values![stack, SUSPEND_ANNOTATION], single_column).await?;
+    let parsed = value.map(|value| PolicyValue::parse(SUSPEND_ANNOTATION, &value));
+    let resumed = PolicyValue::Suspend(Suspension::Everywhere(false));
+    Ok(parsed.is_some_and(|parsed| parsed != Ok(Some(resumed))))
+}
+
+/// Rejects a policy annotation with a value that agents could not use.
+pub(crate) fn check(annotation: &StackAnnotation) -> Result<(), StoreError> {
+    PolicyValue::parse(&annotation.key, &annotation.value).map(drop).map_err(StoreError::InvalidPolicy)
 }
 
 /// Returns the smallest text that is greater than every text with the prefix.

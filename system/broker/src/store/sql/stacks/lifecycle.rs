@@ -6,7 +6,7 @@ use sindri_model::{RevisionId, StackId};
 
 use crate::event_types::EventType;
 use crate::store::records::{NewRevision, RecordKind, StoreError, WriteContext};
-use crate::store::sql::assignments::matching;
+use crate::store::sql::assignments::{dependencies, matching, policies};
 use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::{as_missing_reference, require_inserted};
 use crate::store::sql::shared::outbox::WebhookEvent;
@@ -58,6 +58,9 @@ pub(crate) async fn update(
     if has_rows(session, sql, values![current.generator_id, name, stack]).await? {
         return Err(StoreError::AlreadyExists { kind: RecordKind::Stack, name: name.clone() });
     }
+    if *name != current.name {
+        dependencies::check_name(session, &current, name).await?;
+    }
     let description = changes.description.as_ref().or(current.description.as_ref());
     let sql = "UPDATE stacks SET name = ?1, description = ?2, updated_at = ?3 WHERE id = ?4";
     execute(session, sql, values![name, description, context.time, stack]).await?;
@@ -69,18 +72,19 @@ pub(crate) async fn update(
 pub(crate) async fn delete(session: &mut dyn Session, context: WriteContext, stack: StackId) -> Result<(), StoreError> {
     let sequence = counter::next_number(session).await?;
     let deleted = stacks::get(session, stack).await?;
+    if policies::is_suspended(session, stack).await? {
+        return Err(StoreError::StackSuspended(deleted.name));
+    }
     let id = RevisionId::generate_at(context.time, &context.entropy);
     let marker = NewRevision { id, stack, yaml_content: String::new(), is_deletion_marker: true };
     let numbered = NumberedRevision { context: &context, revision: &marker, sequence, only_for: None };
     revisions::insert(session, &[numbered]).await?;
     matching::handle_deleted_stack(session, stack, sequence).await?;
-    for sql in [
-        "DELETE FROM targets WHERE stack_id = ?1",
-        "DELETE FROM stack_labels WHERE stack_id = ?1",
-        "DELETE FROM stack_annotations WHERE stack_id = ?1",
-    ] {
+    for sql in ["DELETE FROM targets WHERE stack_id = ?1", "DELETE FROM stack_labels WHERE stack_id = ?1"] {
         execute(session, sql, values![stack]).await?;
     }
+    // Agents still need the policy for the removal.
+    policies::delete_other_annotations(session, stack).await?;
     let sql = "UPDATE stacks SET deleted_at = ?1, updated_at = ?1 WHERE id = ?2";
     execute(session, sql, values![context.time, stack]).await?;
     let data = json!({"stack_id": stack, "name": deleted.name, "generator_id": deleted.generator_id});
