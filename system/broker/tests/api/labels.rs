@@ -101,3 +101,43 @@ async fn dependencies_between_stacks_are_checked_and_sent_to_agents() {
     let policy = api.get(&fleet.agent.1, &policies).await.expect_status(200).json()[0].clone();
     assert_eq!(policy["depends_on"], json!([{"name": "db", "stack_id": db}]));
 }
+
+#[tokio::test]
+async fn a_stack_is_not_renamed_into_a_cycle_of_dependencies() {
+    let fleet = Fleet::new().await;
+    let (api, web) = (&fleet.api, &fleet.stack);
+    let db = api.create_stack("db", &fleet.generator.0).await;
+    let annotate = async |stack: &str, on: &str| {
+        let body = json!({"stack_id": stack, "key": "sindri.dev/depends-on", "value": on});
+        api.post(&fleet.generator.1, &format!("/stacks/{stack}/annotations"), &body).await.expect_status(201);
+    };
+    let rename = async |name: &str| api.put(&api.admin, &format!("/stacks/{db}"), &json!({"name": name})).await;
+    annotate(web, "db").await;
+    rename("other").await.expect_status(200);
+    annotate(&db, "web").await;
+    assert_eq!(rename("db").await.expect_error(422), "dependency_cycle");
+    rename("another").await.expect_status(200);
+}
+
+#[tokio::test]
+async fn a_policy_is_valid_and_outlives_the_deletion_of_its_stack() {
+    let fleet = Fleet::new().await;
+    let (api, stack) = (&fleet.api, &fleet.stack);
+    let path = format!("/stacks/{stack}/annotations");
+    let annotate = async |key: &str, value: &str| {
+        api.post(&fleet.generator.1, &path, &json!({"stack_id": stack, "key": key, "value": value})).await
+    };
+    assert_eq!(annotate("sindri.dev/removal", "Release").await.expect_error(422), "invalid_policy");
+    annotate("sindri.dev/removal", "release").await.expect_status(201);
+    annotate("sindri.dev/suspend", "true").await.expect_status(201);
+    annotate("team", "shop").await.expect_status(201);
+    api.submit(stack, false).await;
+    fleet.poll().await;
+    let delete = async |path: String| api.call(&api.admin, http::Method::DELETE, &path, None).await;
+    assert_eq!(delete(format!("/stacks/{stack}")).await.expect_error(409), "stack_suspended");
+    assert_eq!(delete(format!("/generators/{}", fleet.generator.0)).await.expect_error(409), "stack_suspended");
+    delete(format!("{path}/sindri.dev%2Fsuspend")).await.expect_status(204);
+    delete(format!("/stacks/{stack}")).await.expect_status(204);
+    let policies = api.get(&fleet.agent.1, &format!("/agents/{}/policies", fleet.agent.0)).await.expect_status(200);
+    assert_eq!(policies.json()[0]["annotations"], json!({"sindri.dev/removal": "release"}));
+}
