@@ -172,16 +172,18 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// A rule is evaluated with a typed and with an untyped object, each twice with the same result; the result has the static
-/// type.
+/// A rule is evaluated with a typed and with an untyped object, each twice with the same result; the result of a rule
+/// without `dyn` has the static type. With it the checker of Kubernetes, and so this one, takes the first of several matching
+/// overloads: `dyn(texts).distinct().max()` is a `bool` for it.
 fn check_rule(rule: &str) {
     let (object, shape) = (object(), Shape::from_schema(&schema(), false));
     let typed = Type::from_shape(&shape).expect("the schema hides nothing");
     for (declared, value) in [(Type::Dyn, Cel::from_json(&object)), (typed, Cel::with_shape(&object, &shape))] {
+        let is_typed = declared != Type::Dyn && !rule.contains("dyn(");
         let Ok(program) = Program::compile(rule, &[("self", declared)]) else { continue };
         let evaluate = || match program.evaluate(&[("self", value.clone())]) {
             Ok(result) => {
-                if let Some(expected) = type_name(program.output()) {
+                if let Some(expected) = type_name(program.output()).filter(|_| is_typed) {
                     assert_eq!(result.type_name(), expected, "the type of {rule}");
                 }
                 format!("{} {:?}", result.type_name(), result.as_text())
