@@ -43,8 +43,8 @@ impl Turn {
         annotations.contains_key(STAGE_ANNOTATION) || annotations.contains_key(WAVE_ANNOTATION)
     }
 
-    /// Returns the turn of an object of a bundle in which turns are declared. Namespaces and CRDs come first whatever they
-    /// declare: other objects of the bundle may be inside them.
+    /// Returns the turn of an object of a bundle in which turns are declared. Namespaces and CRDs always come first: other
+    /// objects of the bundle may be inside them.
     pub fn from_annotations(key: &ObjectKey, annotations: &BTreeMap<String, String>) -> Result<Self, String> {
         let is_container = Stage::from_key(key) <= Stage::Crds;
         let phase = match annotations.get(STAGE_ANNOTATION).map(String::as_str) {
