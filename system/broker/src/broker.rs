@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use sindri_model::{Clock, Entropy, Pak};
 
+use crate::figures::FiguresRefresh;
 use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::offload::{Offload, RunOnThread};
 use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
 use crate::retention::Retention;
-use crate::store::{KeyRecord, Store, StoreError, WebhookRecord, WriteContext};
+use crate::store::{KeyRecord, Store, StoreError, TimedStore, WebhookRecord, WriteContext};
 use crate::throttle::{KEYS_MAX, Throttle};
 use crate::trusted_proxies::TrustedProxies;
 use crate::webhooks::{DecryptionError, EncryptionKey, WebhookSettings};
@@ -59,6 +60,7 @@ pub struct BrokerState {
     pub(crate) request_ids: RequestIds,
     pub(crate) throttle: Throttle,
     pub(crate) readiness: Readiness,
+    pub(crate) figures: FiguresRefresh,
     pub(crate) offload: Offload,
 }
 
@@ -73,7 +75,10 @@ impl Deref for Broker {
 impl Broker {
     /// Starts a broker over a store that nothing else in this process writes to.
     pub async fn start(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Result<Self, StoreError> {
-        let memory = Arc::new(Memory::default());
+        let (memory, metrics) = (Arc::new(Memory::default()), Arc::new(Metrics::default()));
+        let recorder = metrics.clone();
+        let record = Arc::new(move |is_write, duration| recorder.record_store_call(is_write, duration));
+        let store = TimedStore { store, record };
         store.set_observer(memory.create_observer());
         let secret = store.get_or_create_secret(WriteContext::system(clock.now(), entropy.clone())).await?;
         let throttle = Throttle::default();
@@ -92,7 +97,8 @@ impl Broker {
             webhooks: None,
             retention: Retention::default(),
             trusted_proxies: TrustedProxies::default(),
-            metrics: Arc::default(),
+            metrics,
+            figures: FiguresRefresh::default(),
             throttle,
             readiness: Readiness::default(),
             offload: Offload::new(None),

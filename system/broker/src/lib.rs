@@ -9,6 +9,7 @@ mod background;
 mod broker;
 mod epoch;
 mod event_types;
+mod figures;
 mod memory;
 mod metrics;
 mod offload;
@@ -33,11 +34,11 @@ pub use retention::Retention;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, BackupError,
-    BackupSummary, ChangeObserver, ChangesSince, DeliveryAttempt, DeliveryFilter, EncryptedParts, FleetEntry, Gate,
-    Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, NewestRevision, Page, PostgresError, PostgresStore,
-    RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker, StackReports,
-    Store, StoreChange, StoreError, StoreFuture, StorePosition, StoredKey, StoredRevision, Submitter, TargetRevision,
-    TargetState, WebhookRecord, WriteContext, back_up_sqlite, restore_sqlite,
+    BackupSummary, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts,
+    FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, NewestRevision, Page, PostgresError,
+    PostgresStore, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker,
+    StackReports, Store, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision,
+    Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext, back_up_sqlite, restore_sqlite,
 };
 pub use tls::{Tls, TlsError};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

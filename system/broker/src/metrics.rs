@@ -17,7 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::store::AttemptOutcome;
+use crate::store::{AttemptOutcome, DatabaseUsage, StoreFigures};
 
 /// Route label of a request without a route.
 const NO_ROUTE: &str = "-";
@@ -81,6 +81,33 @@ pub struct Metrics {
     throttled_keys: Counter,
     waiting_polls: Gauge,
     deliveries: Family<OutcomeLabel, Counter>,
+    store: StoreMetrics,
+}
+
+/// Metrics of the store.
+#[derive(Default)]
+struct StoreMetrics {
+    reads: CallDuration,
+    writes: CallDuration,
+    calls: Gauge,
+    connections_in_use: Gauge,
+    bytes: Gauge,
+    agents_online: Gauge,
+    agents_offline: Gauge,
+    stacks_behind: Gauge,
+    stacks_failed: Gauge,
+    approvals_pending: Gauge,
+    deliveries_pending: Gauge,
+}
+
+/// Histogram of the durations of calls.
+#[derive(Clone, Debug)]
+struct CallDuration(Histogram);
+
+impl Default for CallDuration {
+    fn default() -> Self {
+        Self(create_histogram())
+    }
 }
 
 fn create_histogram() -> Histogram {
@@ -100,6 +127,7 @@ impl Default for Metrics {
             throttled_keys: Counter::default(),
             waiting_polls: Gauge::default(),
             deliveries: Family::default(),
+            store: StoreMetrics::default(),
         };
         metrics.register();
         metrics
@@ -121,6 +149,33 @@ impl Metrics {
         registry.register("throttled_keys", help, self.throttled_keys.clone());
         registry.register("waiting_polls", "Polls that wait for a change", self.waiting_polls.clone());
         registry.register("webhook_deliveries", "Attempts to deliver a webhook", self.deliveries.clone());
+        self.store.register(registry);
+    }
+
+    /// Records a call to the store.
+    pub(crate) fn record_store_call(&self, is_write: bool, duration: Duration) {
+        let CallDuration(histogram) = if is_write { &self.store.writes } else { &self.store.reads };
+        histogram.observe(duration.as_secs_f64());
+    }
+
+    /// Sets the use of the database's resources.
+    pub(crate) fn set_database_usage(&self, usage: DatabaseUsage) {
+        let set = |gauge: &Gauge, number: Option<u64>| {
+            gauge.set(number.and_then(|number| i64::try_from(number).ok()).unwrap_or_default());
+        };
+        set(&self.store.calls, u64::try_from(usage.calls).ok());
+        set(&self.store.connections_in_use, usage.connections_in_use.and_then(|number| u64::try_from(number).ok()));
+        set(&self.store.bytes, usage.bytes);
+    }
+
+    /// Sets the figures of the store.
+    pub(crate) fn set_figures(&self, figures: StoreFigures) {
+        self.store.agents_online.set(figures.agents_online);
+        self.store.agents_offline.set(figures.agents_offline);
+        self.store.stacks_behind.set(figures.stacks_behind);
+        self.store.stacks_failed.set(figures.stacks_failed);
+        self.store.approvals_pending.set(figures.approvals_pending);
+        self.store.deliveries_pending.set(figures.deliveries_pending);
     }
 
     /// Counts a response; `route` is `None` for a path without a route.
@@ -201,6 +256,30 @@ impl Metrics {
     }
 }
 
+impl StoreMetrics {
+    fn register(&self, registry: &mut Registry) {
+        for (name, help, CallDuration(histogram)) in [
+            ("store_read_duration", "Duration of calls to the store that only read", &self.reads),
+            ("store_write_duration", "Duration of transactions of the store", &self.writes),
+        ] {
+            registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        }
+        for (name, help, gauge) in [
+            ("store_calls", "Calls that wait for the database or use it", &self.calls),
+            ("store_connections_in_use", "Connections to PostgreSQL in use", &self.connections_in_use),
+            ("store_size_bytes", "Size of the SQLite file with its write-ahead log", &self.bytes),
+            ("agents_online", "Active agents whose heartbeats arrive", &self.agents_online),
+            ("agents_offline", "Active agents whose heartbeats have stopped", &self.agents_offline),
+            ("stacks_behind", "Stacks on agents that have not reported on the newest revision", &self.stacks_behind),
+            ("stacks_failed", "Stacks on agents where the newest revision failed", &self.stacks_failed),
+            ("approvals_pending", "Approvals that wait for a decision", &self.approvals_pending),
+            ("webhook_deliveries_pending", "Webhook messages that wait", &self.deliveries_pending),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+    }
+}
+
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Metrics")
@@ -233,6 +312,15 @@ fn method_label(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn docs_operating_lists_every_metric() {
+        let manual = include_str!("../../../docs/operating.md");
+        let text = Metrics::default().to_text();
+        let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+        let missing: Vec<&str> = names.filter(|name| !manual.contains(&format!("`{name}"))).collect();
+        assert!(missing.is_empty(), "docs/operating.md has no row for {missing:?}");
+    }
 
     #[test]
     fn every_metric_is_in_the_text_with_limited_labels() {

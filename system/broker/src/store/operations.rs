@@ -1,5 +1,8 @@
 //! Every operation of the store: its name, arguments and result, and the function in `sql/` that executes it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use jiff::Timestamp;
 use sindri_model::wire::{
     Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval, ApprovalRequest,
@@ -11,15 +14,37 @@ use sindri_model::{
     AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId, WebhookId,
 };
 
+use tokio::time::Instant;
+
 use super::records::{
-    AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DeliveryAttempt, DeliveryFilter,
-    FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, Reencrypt, RestoreEvidence,
-    RetentionCutoffs, StackReports, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord,
-    WriteContext,
+    AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
+    DeliveryFilter, FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, Reencrypt,
+    RestoreEvidence, RetentionCutoffs, StackReports, StoreFigures, StoreFuture, StorePosition, StoredKey,
+    StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
-use super::sql::{assignments, fleet, reports, retention, shared, stacks, tables, webhooks};
+use super::sql::{assignments, figures, fleet, reports, retention, shared, stacks, tables, webhooks};
+
+/// Function that records the duration of a call; true if it may write.
+pub(crate) type RecordCall = Arc<dyn Fn(bool, Duration) + Send + Sync>;
+
+/// A store whose calls are timed.
+pub(crate) struct TimedStore<S> {
+    pub store: S,
+    pub record: RecordCall,
+}
+
+impl<S: Sync> TimedStore<S> {
+    fn time<'a, T: Send + 'a>(&'a self, access: Access, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            let start = Instant::now();
+            let result = call.await;
+            (self.record)(access != Access::Read, start.elapsed());
+            result
+        })
+    }
+}
 
 /// Declares the trait and its implementation from one table of operations. Each line has the access that the
 /// operation needs, its signature, and the function that executes it.
@@ -31,6 +56,8 @@ macro_rules! operations {
             fn set_observer(&self, observer: ChangeObserver);
             /// Returns true if other brokers write to the same database.
             fn is_shared(&self) -> bool;
+            /// Returns the use of the database's resources.
+            fn usage(&self) -> DatabaseUsage;
             /// Completes when another broker may have committed a change, and after a bounded time in any case.
             fn await_remote_change(&self) -> StoreFuture<'_, ()>;
             /// Completes when the database was replaced while the broker runs: by a failover that may have lost
@@ -55,6 +82,10 @@ macro_rules! operations {
                 self.0.is_shared()
             }
 
+            fn usage(&self) -> DatabaseUsage {
+                self.0.usage()
+            }
+
             fn await_remote_change(&self) -> StoreFuture<'_, ()> {
                 self.0.await_remote_change()
             }
@@ -77,6 +108,44 @@ macro_rules! operations {
 
             $(fn $name(&self, $($arg: $type),*) -> StoreFuture<'_, $result> {
                 self.0.transact(Access::$access, Box::new(move |session| Box::pin($function(session, $($arg),*))))
+            })*
+        }
+
+        impl<S: Store> Store for TimedStore<S> {
+            fn set_observer(&self, observer: ChangeObserver) {
+                self.store.set_observer(observer);
+            }
+
+            fn is_shared(&self) -> bool {
+                self.store.is_shared()
+            }
+
+            fn usage(&self) -> DatabaseUsage {
+                self.store.usage()
+            }
+
+            fn await_remote_change(&self) -> StoreFuture<'_, ()> {
+                self.store.await_remote_change()
+            }
+
+            fn await_restore(&self) -> StoreFuture<'_, RestoreEvidence> {
+                self.store.await_restore()
+            }
+
+            fn confirm_restore(&self, evidence: &RestoreEvidence) {
+                self.store.confirm_restore(evidence);
+            }
+
+            fn append_revision(
+                &self,
+                context: WriteContext,
+                revision: NewRevision,
+            ) -> StoreFuture<'_, DeploymentObject> {
+                self.time(Access::Write, self.store.append_revision(context, revision))
+            }
+
+            $(fn $name(&self, $($arg: $type),*) -> StoreFuture<'_, $result> {
+                self.time(Access::$access, self.store.$name($($arg),*))
             })*
         }
     };
@@ -293,6 +362,9 @@ operations! {
     Read list_fleet(scope: ListScope, page: Page) -> Vec<FleetEntry> = fleet::overview::list;
     /// Returns the state of one agent.
     Read get_fleet_entry(agent: AgentId) -> FleetEntry = fleet::overview::get;
+
+    /// Counts records for metrics.
+    Read get_figures() -> StoreFigures = figures::read_all;
 
     /// Deletes records that are older than the cutoffs and that no target state needs, at most `limit` of each kind.
     /// Returns the number of deleted records; if it is 0, there are no more.

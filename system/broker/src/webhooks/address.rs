@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Metadata service of a cloud provider (Azure), whose address looks public.
 const METADATA: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+/// Metadata service of a cloud provider (AWS), whose address looks private.
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// Returns the class of an address that is not public, as it reads before "address"; `None` if it is public.
 pub(crate) fn non_public_class(address: IpAddr) -> Option<&'static str> {
@@ -41,6 +43,7 @@ fn non_public_class_v4(address: Ipv4Addr) -> Option<&'static str> {
 fn non_public_class_v6(address: Ipv6Addr) -> Option<&'static str> {
     let [first, second, ..] = address.segments();
     match (first, second) {
+        _ if address == METADATA_V6 => Some("metadata"),
         _ if address.is_unspecified() => Some("unspecified"),
         _ if address.is_loopback() => Some("loopback"),
         (0xfc00..=0xfdff, _) => Some("private"),
@@ -104,7 +107,7 @@ mod tests {
             ("255.255.255.255", "broadcast"),
             ("::", "unspecified"),
             ("::1", "loopback"),
-            ("fd00:ec2::254", "private"),
+            ("fd00:ec2::254", "metadata"),
             ("fc00::1", "private"),
             ("fe80::1", "link-local"),
             ("fec0::1", "reserved"),

@@ -15,6 +15,9 @@ use super::address::non_public_class;
 const URL_CHARS_MAX: usize = 2048;
 /// Limit of DNS.
 const HOST_CHARS_MAX: usize = 253;
+/// Classes of addresses that an operator can allow. Others are never a receiver: link-local addresses, for example, have
+/// the credentials of the machine.
+const PRIVATE_CLASSES: [&str; 3] = ["loopback", "private", "shared"];
 
 /// Receivers that the operator allows beyond HTTPS to public addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +121,7 @@ pub(crate) fn parse_address(host: &str) -> Option<IpAddr> {
 
 fn check_address(address: IpAddr, policy: TargetPolicy) -> Result<(), TargetError> {
     match non_public_class(address) {
-        Some(class) if !policy.allow_private => Err(TargetError::Address(class)),
+        Some(class) if !(policy.allow_private && PRIVATE_CLASSES.contains(&class)) => Err(TargetError::Address(class)),
         Some(_) | None => Ok(()),
     }
 }
@@ -196,6 +199,17 @@ mod tests {
         assert!(Target::parse("http://receiver/hook", only_http).is_ok());
         assert_eq!(Target::parse("http://10.0.0.1/", only_http).unwrap_err(), TargetError::Address("private"));
         assert!(Target::parse("http://10.0.0.1/", LENIENT).is_ok());
+        for (url, class) in [
+            ("http://169.254.169.254/", "link-local"),
+            ("http://[fe80::1]/", "link-local"),
+            ("http://[::ffff:169.254.169.254]/", "link-local"),
+            ("http://168.63.129.16/", "metadata"),
+            ("http://[fd00:ec2::254]/", "metadata"),
+            ("http://0.0.0.0/", "unspecified"),
+            ("http://224.0.0.1/", "multicast"),
+        ] {
+            assert_eq!(Target::parse(url, LENIENT).unwrap_err(), TargetError::Address(class), "{url}");
+        }
         assert_eq!(Target::parse("ftp://10.0.0.1/", LENIENT).unwrap_err(), TargetError::Scheme);
     }
 

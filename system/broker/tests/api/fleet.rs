@@ -88,3 +88,30 @@ async fn recent_events_are_the_last_twenty_newest_first() {
     assert_eq!(recent.as_array().unwrap().len(), 20);
     assert_eq!((&recent[0]["status"], &recent[1]["status"]), (&json!("SUCCESS"), &json!("FAILURE")));
 }
+
+#[tokio::test]
+async fn metrics_have_the_figures_of_the_store() {
+    let fleet = Fleet::new().await;
+    fleet.api.create_webhook("hook", &["label"]).await;
+    let revision = fleet.api.submit(&fleet.stack, false).await;
+    let scrape = async |fleet: &Fleet| {
+        let request = http::Request::builder().uri("/metrics").body(axum::body::Body::empty()).unwrap();
+        String::from_utf8(fleet.api.send(request).await.body.to_vec()).unwrap()
+    };
+    fleet.poll().await;
+    fleet.api.report(&fleet.agent, &revision, "FAILURE").await;
+    let text = scrape(&fleet).await;
+    for line in [
+        "sindri_stacks_behind 0",
+        "sindri_stacks_failed 1",
+        "sindri_approvals_pending 0",
+        "sindri_webhook_deliveries_pending 2",
+        "sindri_agents_online 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(text.contains("sindri_store_write_duration_seconds_count"), "{text}");
+    // Figures are read again after a while only; durations are current.
+    fleet.api.report(&fleet.agent, &revision, "SUCCESS").await;
+    assert!(scrape(&fleet).await.contains("sindri_stacks_failed 1"));
+}

@@ -23,5 +23,6 @@ pub(crate) async fn readiness(State(broker): State<Broker>) -> Result<&'static s
 
 /// Returns the metrics.
 pub(crate) async fn metrics(State(broker): State<Broker>) -> ([(HeaderName, &'static str); 1], String) {
+    broker.figures.refresh(broker.store.as_ref(), &broker.metrics).await;
     ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], broker.metrics.to_text())
 }

@@ -18,7 +18,7 @@ use super::schema;
 use super::submitter::Submitter;
 use super::tls::read_url;
 use super::transaction::{read, transact};
-use crate::store::records::{ChangeObserver, RestoreEvidence, StoreError, StoreFuture};
+use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, Submission};
@@ -108,6 +108,12 @@ impl Database for Postgres {
     fn submit(&self, submission: Submission) -> StoreFuture<'_, DeploymentObject> {
         let call = self.queue_submission(submission);
         Box::pin(async { timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable)) })
+    }
+
+    fn usage(&self) -> DatabaseUsage {
+        let status = self.pool.status();
+        let in_use = status.size.saturating_sub(status.available);
+        DatabaseUsage { calls: in_use + status.waiting, connections_in_use: Some(in_use), bytes: None }
     }
 
     fn set_observer(&self, observer: ChangeObserver) {

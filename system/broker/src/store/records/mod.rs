@@ -3,6 +3,7 @@
 mod audit;
 mod changes;
 mod error;
+mod figures;
 mod fleet;
 mod keys;
 mod paging;
@@ -18,6 +19,8 @@ use std::pin::Pin;
 pub use audit::AuditFilter;
 pub use changes::{ChangeObserver, ChangesSince, RestoreEvidence, StoreChange, StorePosition};
 pub use error::{RecordKind, StoreError};
+pub(crate) use figures::COUNTED_MAX;
+pub use figures::{DatabaseUsage, StoreFigures};
 pub use fleet::{FleetEntry, Heartbeat};
 pub use keys::{KeyHolder, KeyRecord, StoredKey};
 pub use paging::{ListScope, Page};

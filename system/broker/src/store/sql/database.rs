@@ -4,7 +4,7 @@ use sindri_model::wire::DeploymentObject;
 
 use super::shared::session::Session;
 use super::stacks::submissions::Submission;
-use crate::store::records::{ChangeObserver, RestoreEvidence, StoreFuture};
+use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreFuture};
 
 /// An operation with its arguments, ready to run in a transaction.
 pub(crate) type Operation<T> = Box<dyn for<'s> FnOnce(&'s mut dyn Session) -> StoreFuture<'s, T> + Send>;
@@ -27,6 +27,8 @@ pub(crate) trait Database: Send + Sync + 'static {
     fn transact<T: Send + 'static>(&self, access: Access, operation: Operation<T>) -> StoreFuture<'_, T>;
     /// Runs a submission, in one transaction with others that wait at the same time.
     fn submit(&self, submission: Submission) -> StoreFuture<'_, DeploymentObject>;
+    /// Returns the use of the database's resources.
+    fn usage(&self) -> DatabaseUsage;
     /// Sets the observer of the changes that are committed here.
     fn set_observer(&self, observer: ChangeObserver);
     /// Returns true if other brokers write to the same database.

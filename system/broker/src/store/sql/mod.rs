@@ -9,6 +9,7 @@
 
 pub(super) mod assignments;
 pub(super) mod database;
+pub(super) mod figures;
 pub(super) mod fleet;
 pub(super) mod observer_slot;
 pub(super) mod reports;

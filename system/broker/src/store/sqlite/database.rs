@@ -16,7 +16,7 @@ use super::error::SqliteError;
 use super::file_lock::FileLock;
 use super::schema;
 use super::worker::{Job, SqliteWorker};
-use crate::store::records::{ChangeObserver, RestoreEvidence, StoreError, StoreFuture};
+use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, Submission, append};
@@ -43,6 +43,8 @@ pub struct Sqlite {
     executor: Executor,
     is_shared: bool,
     observer: ObserverSlot,
+    /// Path of the file, if calls run on a worker.
+    path: Option<String>,
 }
 
 /// Place where calls run.
@@ -58,7 +60,7 @@ impl SqliteStore {
     pub fn open(path: &str, vfs: Option<&str>) -> Result<Self, SqliteError> {
         let connection = Arc::new(Mutex::new(connect(path, vfs, Sharing::Exclusive)?));
         let executor = Executor::Inline(connection, None);
-        Ok(Self(Sqlite { executor, is_shared: false, observer: ObserverSlot::default() }))
+        Ok(Self(Sqlite { executor, is_shared: false, observer: ObserverSlot::default(), path: None }))
     }
 
     /// Opens a file like [`SqliteStore::open`], so that other programs may read it: a backup, or the tools of SQLite.
@@ -68,13 +70,15 @@ impl SqliteStore {
         let connection = connect(path, None, Sharing::Readable)?;
         let (sender, jobs) = mpsc::channel(QUEUE_MAX);
         let observer = ObserverSlot::default();
-        let store = Self(Sqlite { executor: Executor::Thread(sender), is_shared: false, observer: observer.clone() });
+        let (executor, path) = (Executor::Thread(sender), Some(path.to_owned()));
+        let store = Self(Sqlite { executor, is_shared: false, observer: observer.clone(), path });
         Ok((store, SqliteWorker { connection, jobs, observer, _lock: lock }))
     }
 
     /// Returns a store of another broker in the same process, on the same database.
     pub fn replica(&self) -> Self {
-        Self(Sqlite { executor: self.0.executor.clone(), is_shared: true, observer: ObserverSlot::default() })
+        let (executor, path) = (self.0.executor.clone(), self.0.path.clone());
+        Self(Sqlite { executor, is_shared: true, observer: ObserverSlot::default(), path })
     }
 
     /// Makes each call await `gate` first. Has an effect only on a store whose calls run inline.
@@ -117,6 +121,15 @@ fn connect(path: &str, vfs: Option<&str>, sharing: Sharing) -> Result<Connection
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     schema::migrate(&mut connection)?;
     Ok(connection)
+}
+
+/// Returns the size of a database with its write-ahead log.
+fn read_size(path: &str) -> u64 {
+    ["", "-wal"]
+        .iter()
+        .filter_map(|suffix| std::fs::metadata(format!("{path}{suffix}")).ok())
+        .map(|file| file.len())
+        .sum()
 }
 
 impl Sqlite {
@@ -170,6 +183,17 @@ impl Database for Sqlite {
                 let (pending, result) = PendingSubmission::new(submission);
                 run_on_thread(jobs, Job::Submission(pending), result).await
             }),
+        }
+    }
+
+    fn usage(&self) -> DatabaseUsage {
+        match &self.executor {
+            Executor::Inline(..) => DatabaseUsage::default(),
+            Executor::Thread(jobs) => DatabaseUsage {
+                calls: jobs.max_capacity() - jobs.capacity(),
+                connections_in_use: None,
+                bytes: self.path.as_deref().map(read_size),
+            },
         }
     }
 

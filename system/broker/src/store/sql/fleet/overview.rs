@@ -13,7 +13,7 @@ macro_rules! entries {
     ($rest:literal) => {
         concat!(
             agents::columns!(""),
-            ", (SELECT max(created_at) FROM events WHERE events.agent_id = agents.id),
+            ", (SELECT created_at FROM events WHERE events.agent_id = agents.id ORDER BY position DESC LIMIT 1),
                (SELECT count(*) FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
                 WHERE assignments.agent_id = agents.id
                   AND (agents.deleted_at IS NULL OR received = 1) AND confirmed = 0
@@ -72,4 +72,25 @@ fn read(row: &mut Row) -> Result<FleetEntry, StoreError> {
         degraded: row.take()?,
         failing: row.take()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use crate::store::SqliteStore;
+    use crate::store::sql::tables::agents;
+
+    #[test]
+    fn the_last_event_of_an_agent_is_found_without_reading_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sindri.db").display().to_string();
+        drop(SqliteStore::open(&path, None).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", entries!(""))).unwrap();
+        let steps = explain.query_map([], |row| row.get::<_, String>(3)).unwrap();
+        let steps: Vec<String> = steps.map(Result::unwrap).collect();
+        assert!(steps.iter().any(|step| step.contains("events") && step.contains("events_by_agent")), "{steps:#?}");
+        assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{steps:#?}");
+    }
 }
