@@ -1,7 +1,7 @@
 //! Deletion of old records: everything that no target state needs, and nothing else.
 
-use sindri_broker::{AuditFilter, RetentionCutoffs, StoreError};
-use sindri_model::wire::{DeploymentObjectHealthUpdate, EventStatus, HealthStatus, HealthStatusUpdate};
+use sindri_broker::{AuditFilter, Heartbeat, ListScope, RetentionCutoffs, StoreError, WriteContext};
+use sindri_model::wire::{AgentEvent, DeploymentObjectHealthUpdate, EventStatus, HealthStatus, HealthStatusUpdate};
 use sindri_model::{AgentId, RevisionId};
 
 use crate::support::{ALL, World, at, contracts, event, revision, write_context, write_context_with_key};
@@ -76,4 +76,44 @@ async fn a_purge_deletes_at_most_its_limit_of_each_kind(world: World) {
     }
     assert_eq!(deleted, [4, 2]);
     assert_eq!(world.store.list_revisions(stack, ALL).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn in_24_hours_of_1000_agents_the_store_stays_within_its_retention() {
+    const AGENTS: usize = 1_000;
+    const HOUR: i64 = 60 * 60;
+    const KEPT_HOURS: i64 = 3;
+    let world = World::sqlite();
+    let agents = world.add_agents::<AGENTS>().await;
+    let stack = world.add_stack("web").await;
+    for agent in agents {
+        world.target(agent, stack).await.unwrap();
+    }
+    let mut sizes = Vec::new();
+    for hour in 1..=24 {
+        let time = at(hour * HOUR);
+        let context = || WriteContext { time, ..write_context() };
+        let submitted = world.store.append_revision(context(), revision(stack, &format!("a: {hour}"))).await.unwrap();
+        let heartbeat = || Heartbeat { received_at: time, report: Default::default() };
+        world.store.record_heartbeats(agents.map(|agent| (agent, heartbeat())).to_vec()).await.unwrap();
+        for agent in agents {
+            let reported = AgentEvent { created_at: time, ..event(agent, submitted.id, EventStatus::Success) };
+            world.store.record_event(context(), reported).await.unwrap();
+        }
+        let before = Some(at((hour - KEPT_HOURS) * HOUR));
+        let cutoffs = RetentionCutoffs { events: before, audit: before, revisions: before, idempotency_keys: before };
+        while world.store.purge(cutoffs.clone(), 200).await.unwrap() > 0 {}
+        let audited = world.store.list_audit_log(AuditFilter { limit: 1, ..Default::default() }).await.unwrap().1;
+        let events = world.store.list_events(ListScope::All, ALL).await.unwrap().len();
+        sizes.push((events, audited, world.store.list_revisions(stack, ALL).await.unwrap().len()));
+    }
+    let hours = usize::try_from(KEPT_HOURS).unwrap() + 1;
+    let (events, audited, revisions) = sizes[sizes.len() - 1];
+    assert!(events <= hours * AGENTS && revisions <= hours, "{sizes:?}");
+    assert!(audited <= i64::try_from(hours * (AGENTS + 1)).unwrap(), "{sizes:?}");
+    assert_eq!(sizes[5], sizes[23], "the size does not grow: {sizes:?}");
+    for agent in agents {
+        assert_eq!(world.poll(agent).await.len(), 1, "every agent has its target state");
+        assert_eq!(world.store.list_outcomes(agent).await.unwrap().len(), 1);
+    }
 }
