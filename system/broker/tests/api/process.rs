@@ -272,6 +272,42 @@ fn a_connection_to_a_remote_database_without_tls_is_reported() {
     assert!(warned("") && warned("&sslmode=disable") && !warned("&sslmode=verify-full"));
 }
 
+#[test]
+fn a_broker_whose_disk_is_full_is_not_ready() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+    // A write beyond the limit on the size of files fails, as on a full disk, instead of ending the process.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", PROGRAM, "--listen", "127.0.0.1:0", "--log", "off"]);
+    command.args(["--database-url", &database, "--admin-key-file"]).arg(directory.path().join("key"));
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let address = ready(&mut BufReader::new(process.stdout.take().unwrap()).lines(), "http");
+    let is_ready = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: b\r\nconnection: close\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response.starts_with("HTTP/1.1 200")
+    };
+    let limit = |bytes: &str| {
+        let id = process.id().to_string();
+        let set = Command::new("prlimit").args(["--pid", &id, &format!("--fsize={bytes}:unlimited")]).status();
+        assert!(set.unwrap().success());
+    };
+    let await_ready = |expected: bool| {
+        assert!((0..100).any(|_| is_ready() == expected || {
+            pause();
+            false
+        }))
+    };
+    await_ready(true);
+    limit("1");
+    await_ready(false);
+    limit("unlimited");
+    await_ready(true);
+    stop(process);
+}
+
 fn address(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     ready(lines, "http")
 }

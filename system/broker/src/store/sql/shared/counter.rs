@@ -48,9 +48,13 @@ pub(crate) async fn last_number(session: &mut dyn Session) -> Result<Sequence, S
     Ok(last)
 }
 
-/// Writes the counter with its own value: a full disk, a standby, and a transaction that holds the counter prevent it.
+/// Writes the counter with its own value, and another value that changes: a full disk, a standby, and a transaction that
+/// holds the counter prevent it. SQLite does not write a value that is the same.
 pub(crate) async fn check_writable(session: &mut dyn Session) -> Result<(), StoreError> {
     let written = execute(session, "UPDATE meta SET value = value WHERE name = 'tick'", &[]).await?;
+    let sql = "INSERT INTO facts (name, value) VALUES ('checked', '0')
+               ON CONFLICT (name) DO UPDATE SET value = CASE WHEN facts.value = '0' THEN '1' ELSE '0' END";
+    execute(session, sql, &[]).await?;
     if written > 0 { Ok(()) } else { Err(missing_counter()) }
 }
 
