@@ -3,7 +3,7 @@
 use crate::counts::Counts;
 use crate::postgres::Postgres;
 use crate::process::{Run, build, root};
-use crate::{REAL_BINARIES, documents, fuzz, mutants, tidy};
+use crate::{REAL_BINARIES, clients, documents, fuzz, mutants, tidy};
 
 /// One part of the test command.
 pub struct Part {
@@ -60,6 +60,13 @@ pub const PARTS: &[Part] = &[
         is_nightly: false,
         needs: Needs::Everything,
         run: |_| tests(),
+    },
+    Part {
+        name: "generated clients",
+        about: "the OpenAPI document: linter, clients for TypeScript and Python against a broker",
+        is_nightly: false,
+        needs: Needs::Binaries(&["sindri-broker"]),
+        run: |_| clients::test(),
     },
     Part {
         name: "doc tests",

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sindri_model::limits::WEBHOOK_EVENT_TYPES_MAX;
 use thiserror::Error;
 
-/// Limit on the patterns of one subscription.
-const PATTERNS_MAX: usize = 32;
 /// Length to which a pattern is truncated in an error.
 const SHOWN_CHARS_MAX: usize = 64;
 /// Pattern that matches every type.
@@ -85,7 +84,7 @@ pub(crate) enum PatternError {
     MatchesNothing(String),
     #[error("a subscription must have at least one event type")]
     None,
-    #[error("a subscription has at most {PATTERNS_MAX} patterns of event types, not {0}")]
+    #[error("a subscription has at most {WEBHOOK_EVENT_TYPES_MAX} patterns of event types, not {0}")]
     TooMany(usize),
 }
 
@@ -131,7 +130,7 @@ impl EventPatterns {
     pub(crate) fn parse<S: AsRef<str>>(patterns: &[S]) -> Result<Self, PatternError> {
         match patterns.len() {
             0 => Err(PatternError::None),
-            1..=PATTERNS_MAX => {
+            1..=WEBHOOK_EVENT_TYPES_MAX => {
                 patterns.iter().map(|pattern| Pattern::parse(pattern.as_ref())).collect::<Result<_, _>>().map(Self)
             }
             count => Err(PatternError::TooMany(count)),
@@ -196,7 +195,10 @@ mod tests {
     #[test]
     fn a_subscription_has_one_to_32_patterns() {
         assert_eq!(EventPatterns::parse::<&str>(&[]), Err(PatternError::None));
-        assert!(EventPatterns::parse(&["*"; PATTERNS_MAX]).is_ok());
-        assert_eq!(EventPatterns::parse(&["*"; PATTERNS_MAX + 1]), Err(PatternError::TooMany(PATTERNS_MAX + 1)));
+        assert!(EventPatterns::parse(&["*"; WEBHOOK_EVENT_TYPES_MAX]).is_ok());
+        assert_eq!(
+            EventPatterns::parse(&["*"; WEBHOOK_EVENT_TYPES_MAX + 1]),
+            Err(PatternError::TooMany(WEBHOOK_EVENT_TYPES_MAX + 1))
+        );
     }
 }

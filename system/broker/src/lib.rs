@@ -13,6 +13,7 @@ mod figures;
 mod memory;
 mod metrics;
 mod offload;
+mod published_metrics;
 mod readiness;
 mod request_id;
 mod retention;
@@ -36,9 +37,10 @@ pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, BackupError,
     BackupSummary, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts,
     FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, NewestRevision, Page, PostgresError,
-    PostgresStore, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker,
-    StackReports, Store, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision,
-    Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext, back_up_sqlite, restore_sqlite,
+    PostgresStore, RecordCounts, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore,
+    SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey,
+    StoredRevision, Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext, back_up_sqlite,
+    restore_sqlite,
 };
 pub use tls::{Tls, TlsError};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

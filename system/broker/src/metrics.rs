@@ -17,6 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::published_metrics::{PublishedMetrics, RequestMetrics};
 use crate::store::{AttemptOutcome, DatabaseUsage, StoreFigures};
 
 /// Route label of a request without a route.
@@ -60,11 +61,17 @@ pub(crate) enum CloseReason {
     ManyOfPeer,
 }
 
+/// Metrics of the responses of one route with one method and status.
+struct ResponseMetrics {
+    responses: Counter,
+    published: RequestMetrics,
+}
+
 /// Metrics of one route.
 struct RouteMetrics {
     name: Arc<str>,
     duration: Histogram,
-    requests: Mutex<BTreeMap<(&'static str, u16), Counter>>,
+    requests: Mutex<BTreeMap<(&'static str, u16), ResponseMetrics>>,
 }
 
 type HistogramFamily<L> = Family<L, Histogram, fn() -> Histogram>;
@@ -82,6 +89,8 @@ pub struct Metrics {
     waiting_polls: Gauge,
     deliveries: Family<OutcomeLabel, Counter>,
     store: StoreMetrics,
+    /// The same and more under the names of the published API.
+    pub(crate) published: PublishedMetrics,
 }
 
 /// Metrics of the store.
@@ -117,7 +126,7 @@ fn create_histogram() -> Histogram {
 impl Default for Metrics {
     fn default() -> Self {
         let mut metrics = Self {
-            registry: Registry::with_prefix("sindri"),
+            registry: Registry::default(),
             routes: RwLock::default(),
             requests: Family::default(),
             request_duration: Family::new_with_constructor(create_histogram),
@@ -128,6 +137,7 @@ impl Default for Metrics {
             waiting_polls: Gauge::default(),
             deliveries: Family::default(),
             store: StoreMetrics::default(),
+            published: PublishedMetrics::default(),
         };
         metrics.register();
         metrics
@@ -136,7 +146,8 @@ impl Default for Metrics {
 
 impl Metrics {
     fn register(&mut self) {
-        let registry = &mut self.registry;
+        self.published.register(&mut self.registry);
+        let registry = self.registry.sub_registry_with_prefix("sindri");
         registry.register("http_requests", "Responses by method, route and status", self.requests.clone());
         let (name, help) = ("http_request_duration", "Time from the head of a request to the head of its response");
         registry.register_with_unit(name, help, Unit::Seconds, self.request_duration.clone());
@@ -184,11 +195,13 @@ impl Metrics {
         route.duration.observe(duration.as_secs_f64());
         let key = (method_label(method), status.as_u16());
         let mut requests = route.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let counter = requests.entry(key).or_insert_with(|| {
+        let metrics = requests.entry(key).or_insert_with(|| {
             let labels = RequestLabels { method: key.0, route: route.name.clone(), status: key.1 };
-            self.requests.get_or_create_owned(&labels)
+            let published = self.published.get_or_create(&route.name, key.0, key.1);
+            ResponseMetrics { responses: self.requests.get_or_create_owned(&labels), published }
         });
-        counter.inc();
+        metrics.responses.inc();
+        metrics.published.record(duration);
     }
 
     fn get_or_create_route(&self, name: &str) -> Arc<RouteMetrics> {
@@ -342,6 +355,9 @@ mod tests {
             "sindri_http_requests_total{method=\"GET\",route=\"-\",status=\"404\"} 1",
             "sindri_http_request_duration_seconds_bucket{le=\"0.001\",route=\"/a/{id}\"} 0",
             "sindri_http_request_duration_seconds_bucket{le=\"0.0025\",route=\"/a/{id}\"} 3",
+            "brokkr_http_requests_total{endpoint=\"/a/{id}\",method=\"GET\",status=\"200\"} 2",
+            "brokkr_http_request_duration_seconds_count{endpoint=\"/a/{id}\",method=\"GET\"} 2",
+            "brokkr_active_agents 0",
             "sindri_waiting_polls 1",
             "sindri_webhook_deliveries_total{outcome=\"given_up\"} 1",
             "sindri_connections_refused_total{reason=\"slow_head\"} 1",

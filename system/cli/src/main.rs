@@ -123,10 +123,10 @@ fn create_client(flags: &Flags) -> Result<Client, Failure> {
     // Disables Nagle's algorithm, which delays the last packet of a bundle until the previous ones are acknowledged.
     connector.set_nodelay(true);
     if base_url.scheme() != Some(&http::uri::Scheme::HTTPS) {
-        return Ok(Client::new(connector, base_url, &read_key(flags)?)?);
+        return Ok(Client::new(connector, base_url, &read_key(flags)?)?.with_strict_requests());
     }
     connector.enforce_http(false);
-    Ok(Client::new(with_tls(connector, &load_trust(flags)?), base_url, &read_key(flags)?)?)
+    Ok(Client::new(with_tls(connector, &load_trust(flags)?), base_url, &read_key(flags)?)?.with_strict_requests())
 }
 
 /// Loads the trusted certificate authorities.

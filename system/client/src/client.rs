@@ -14,7 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use sindri_model::Problem;
+use sindri_model::wire::STRICT_HEADER;
 
+use crate::broker_kind::ObservedKind;
 use crate::connector::Connector;
 use crate::error::{ClientError, ClientSetupError, UNEXPLAINED_CODE};
 use crate::root_cause::root_cause;
@@ -48,6 +50,8 @@ pub struct Client {
     base_url: String,
     authorization: HeaderValue,
     limits: Limits,
+    is_strict: bool,
+    pub(crate) broker_kind: ObservedKind,
 }
 
 impl fmt::Debug for Client {
@@ -129,12 +133,21 @@ impl Client {
             base_url,
             authorization,
             limits: Limits::default(),
+            is_strict: false,
+            broker_kind: ObservedKind::default(),
         })
     }
 
     /// Returns the same client with other limits.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Returns the same client, but the broker rejects fields in the bodies of its requests that it does not know. For
+    /// people, who want to know that a broker is older than their program; an agent must go on working with it.
+    pub fn with_strict_requests(mut self) -> Self {
+        self.is_strict = true;
         self
     }
 
@@ -192,6 +205,9 @@ impl Client {
             .parse()
             .map_err(|error| call.malformed_response(format!("the URL is invalid: {error}")))?;
         request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
+        if self.is_strict {
+            request.headers_mut().insert(STRICT_HEADER, HeaderValue::from_static("true"));
+        }
         for (name, value) in &call.headers {
             request.headers_mut().insert(name, value.clone());
         }

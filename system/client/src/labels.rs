@@ -43,10 +43,11 @@ impl Client {
     }
 
     /// Lists the policies of an agent's stacks: their annotations that begin with `sindri.dev/`. Stacks without any are
-    /// left out.
+    /// left out. A broker that is not Sindri's has none.
     pub async fn list_policies(&self, agent: AgentId) -> Result<Vec<StackPolicy>, ClientError> {
         let operation = format!("list the policies of agent {agent}");
-        self.fetch_json(Call::get(format!("/agents/{agent}/policies"), operation), StatusCode::OK).await
+        let call = Call::get(format!("/agents/{agent}/policies"), operation);
+        self.broker_kind.without_additions(self.fetch_json(call, StatusCode::OK).await)
     }
 
     /// Adds a label to a stack.

@@ -5,6 +5,7 @@
 
 mod agents;
 mod approvals;
+mod broker_kind;
 mod client;
 mod connector;
 mod error;

@@ -30,14 +30,15 @@ impl Client {
         let operation = format!("report the health of revision {} for agent {agent}", update.id);
         let update = HealthStatusUpdate { deployment_objects: vec![update] };
         let call = Call::new(Method::PATCH, format!("/agents/{agent}/health-status"), operation).with_json(&update);
-        let _: serde_json::Value = self.fetch_json(call, StatusCode::OK).await?;
-        Ok(())
+        self.send_expecting(&call, StatusCode::OK).await.map(drop)
     }
 
-    /// Lists the last outcome that an agent reported for each revision in its target state.
+    /// Lists the last outcome that an agent reported for each revision in its target state. A broker that is not Sindri's
+    /// has no such list, so the agent reports again.
     pub async fn list_outcomes(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
         let operation = format!("list the last outcomes of agent {agent}");
-        self.fetch_json(Call::get(format!("/agents/{agent}/outcomes"), operation), StatusCode::OK).await
+        let call = Call::get(format!("/agents/{agent}/outcomes"), operation);
+        self.broker_kind.without_additions(self.fetch_json(call, StatusCode::OK).await)
     }
 
     /// Lists all events of an agent, oldest first.

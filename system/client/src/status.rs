@@ -8,7 +8,8 @@ use crate::client::{Call, Client};
 use crate::error::ClientError;
 
 impl Client {
-    /// Reports the status of a stack on an agent's cluster. Replaces the previous report.
+    /// Reports the status of a stack on an agent's cluster. Replaces the previous report. A broker that is not Sindri's
+    /// does not receive it.
     pub async fn report_stack_status(
         &self,
         agent: AgentId,
@@ -17,7 +18,7 @@ impl Client {
     ) -> Result<(), ClientError> {
         let operation = format!("report the status of stack {stack} for agent {agent}");
         let call = Call::new(Method::PUT, format!("/agents/{agent}/stacks/{stack}/status"), operation);
-        self.send_expecting_no_content(call.with_json(report)).await
+        self.broker_kind.without_additions(self.send_expecting_no_content(call.with_json(report)).await)
     }
 
     /// Reads the last report of an agent about a stack; `None` if it has not reported about the stack.

@@ -2,6 +2,9 @@
 //!
 //! An agent acts on this response, so it is validated here: it has an epoch, sequences ascend, no stack occurs twice,
 //! and each bundle has its checksum. Bundles that the client has already are left out of the response, and added here.
+//!
+//! A broker that is not Sindri's sends no epoch, no ETag, and by default only what the agent has not reported about. It is
+//! asked for everything, of which the newest revision of each stack counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,8 +14,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sindri_model::wire::{
     AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, HeldRevisions,
 };
-use sindri_model::{AgentId, Checksum, Epoch};
+use sindri_model::{AgentId, Checksum, Epoch, RevisionId, Sequence, StackId};
 
+use crate::broker_kind::BrokerKind;
 use crate::client::{Call, Client, CompleteResponse};
 use crate::error::ClientError;
 
@@ -72,7 +76,10 @@ impl Client {
         wait: Duration,
         held: &[&DeploymentObject],
     ) -> Result<TargetStateResponse, ClientError> {
-        let operation = format!("fetch the target state of agent {agent}");
+        if self.broker_kind.get() == BrokerKind::Published {
+            return self.fetch_published_target_state(agent).await;
+        }
+        let operation = describe_fetch(agent);
         let mut call = Call::get(format!("/agents/{agent}/target-state"), operation);
         if let Some(etag) = etag {
             let wait = wait.min(WAIT_MAX);
@@ -95,13 +102,43 @@ impl Client {
         }
         let response = self.send(&call).await?;
         match response.status {
-            StatusCode::OK => parse_changed(&call, &response, held),
+            StatusCode::OK => match self.broker_kind.observe(response.headers.contains_key(EPOCH_HEADER)) {
+                BrokerKind::Published => self.fetch_published_target_state(agent).await,
+                BrokerKind::Sindri | BrokerKind::Unknown => parse_changed(&call, &response, held),
+            },
             StatusCode::NOT_MODIFIED if etag.is_some() => {
                 Ok(TargetStateResponse::Unchanged { status: read_agent_status(&response.headers) })
             }
             status => Err(call.malformed_response(format!("unexpected status {status}"))),
         }
     }
+}
+
+impl Client {
+    /// Fetches the target state from a broker that has sent no epoch.
+    async fn fetch_published_target_state(&self, agent: AgentId) -> Result<TargetStateResponse, ClientError> {
+        let call = Call::get(format!("/agents/{agent}/target-state?mode=full"), describe_fetch(agent));
+        let response = self.send_expecting(&call, StatusCode::OK).await?;
+        if self.broker_kind.observe(response.headers.contains_key(EPOCH_HEADER)) == BrokerKind::Sindri {
+            return parse_changed(&call, &response, &[]);
+        }
+        let objects = keep_newest(call.deserialize(&response.body)?);
+        check_target_state(&objects).map_err(|reason| call.malformed_response(reason))?;
+        let epoch = objects.last().map_or(Sequence::default(), |newest| newest.sequence_id).epoch();
+        Ok(TargetStateResponse::Changed { objects, etag: None, epoch, status: None })
+    }
+}
+
+fn describe_fetch(agent: AgentId) -> String {
+    format!("fetch the target state of agent {agent}")
+}
+
+/// Returns the newest revision of each stack, ascending by sequence.
+fn keep_newest(mut objects: Vec<DeploymentObject>) -> Vec<DeploymentObject> {
+    objects.sort_by_key(|object| object.sequence_id);
+    let newest: BTreeMap<StackId, RevisionId> = objects.iter().map(|object| (object.stack_id, object.id)).collect();
+    objects.retain(|object| newest.get(&object.stack_id) == Some(&object.id));
+    objects
 }
 
 fn parse_changed(

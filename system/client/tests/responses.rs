@@ -94,6 +94,65 @@ async fn bundles_that_were_left_out_are_added_and_verified() {
     }
 }
 
+/// Sends requests to a server that responds with each of these in turn, on a connection each; returns the requests.
+async fn respond_all(listener: &TcpListener, responses: &[String]) -> Vec<String> {
+    let mut requests = Vec::new();
+    for response in responses {
+        requests.push(respond_once(listener, response).await);
+    }
+    requests
+}
+
+#[tokio::test]
+async fn a_broker_without_epochs_is_asked_for_everything_and_works_without_sindris_additions() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(&format!("http://{}", listener.local_addr().unwrap()));
+    let history = format!("[{},{},{}]", valid_revision(2, 7), valid_revision(1, 4), valid_revision(1, 9));
+    let (close, not_found) = ("connection: close\r\n", format_response("404 Not Found", "connection: close\r\n", ""));
+    let responses = [
+        format_response("200 OK", close, "[]"),
+        format_response("200 OK", close, &history),
+        not_found.clone(),
+        not_found.clone(),
+        format_response("200 OK", close, "[]"),
+        // From here on the broker is Sindri's: what it does not offer is an error.
+        format_response("200 OK", &format!("{EPOCH_AND_ETAG}{close}"), "[]"),
+        not_found,
+    ];
+    let calls = async {
+        let TargetStateResponse::Changed { objects, etag, epoch, .. } =
+            client.get_target_state(agent_id(), None).await.unwrap()
+        else {
+            panic!("unchanged")
+        };
+        let sequences: Vec<i64> = objects.iter().map(|object| object.sequence_id.0).collect();
+        assert_eq!((sequences, etag, epoch), (vec![7, 9], None, Epoch(1)));
+        assert_eq!(client.list_policies(agent_id()).await.unwrap(), []);
+        assert_eq!(client.list_outcomes(agent_id()).await.unwrap(), []);
+        client.get_target_state(agent_id(), None).await.unwrap();
+        client.get_target_state(agent_id(), None).await.unwrap();
+        assert!(client.list_policies(agent_id()).await.is_err());
+    };
+    let ((), requests) = tokio::join!(calls, respond_all(&listener, &responses));
+    let is_full: Vec<bool> = requests.iter().map(|request| request.contains("/target-state?mode=full ")).collect();
+    assert_eq!(is_full, [false, true, false, false, true, true, false]);
+}
+
+#[tokio::test]
+async fn a_missing_epoch_is_an_error_after_the_broker_has_sent_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(&format!("http://{}", listener.local_addr().unwrap()));
+    let close = "connection: close\r\n";
+    let responses =
+        [format_response("200 OK", &format!("{EPOCH_AND_ETAG}{close}"), "[]"), format_response("200 OK", close, "[]")];
+    let calls = async {
+        client.get_target_state(agent_id(), None).await.unwrap();
+        let stripped = client.get_target_state(agent_id(), None).await;
+        assert!(matches!(stripped, Err(ClientError::Malformed { .. })), "{stripped:?}");
+    };
+    tokio::join!(calls, respond_all(&listener, &responses));
+}
+
 #[tokio::test]
 async fn not_modified_is_accepted_only_for_a_conditional_request() {
     let (state, request) = poll(&format_response("304 Not Modified", "", ""), Some("\"t\"")).await;
@@ -129,7 +188,6 @@ async fn an_invalid_response_is_an_error_and_never_an_empty_list() {
         ("not a list", format_response("200 OK", EPOCH_AND_ETAG, "{}")),
         ("null", format_response("200 OK", EPOCH_AND_ETAG, "null")),
         ("truncated JSON", format_response("200 OK", EPOCH_AND_ETAG, "[")),
-        ("no epoch", format_response("200 OK", "", "[]")),
         ("an invalid epoch", format_response("200 OK", "x-sindri-epoch: new\r\n", "[]")),
         ("another status", format_response("204 No Content", EPOCH_AND_ETAG, "")),
         ("a redirect", format_response("302 Found", "location: /\r\n", "")),

@@ -9,6 +9,7 @@ mod checksum;
 mod clock;
 mod entropy;
 mod ids;
+pub mod limits;
 mod pak;
 pub mod policy;
 mod problem;

@@ -43,12 +43,14 @@ pub struct Document {
 
 /// A document that is not valid YAML, or that JSON cannot express.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("document {document}, line {line}: {reason}")]
+#[error("document {document}, line {line}, column {column}: {reason}")]
 pub struct YamlError {
     /// Number of the document, counted from 1.
     pub document: usize,
     /// Line in the whole text, counted from 1.
     pub line: usize,
+    /// Column in that line, counted from 1.
+    pub column: usize,
     /// Message of the parser.
     pub reason: String,
     /// True if the document exceeds a limit.
@@ -59,16 +61,16 @@ pub struct YamlError {
 pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
     if text.len() > TEXT_BYTES_MAX {
         let reason = format!("the text has {} bytes, more than the limit of {TEXT_BYTES_MAX}", text.len());
-        return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
+        return Err(vec![YamlError { document: 1, line: 1, column: 1, reason, is_limit: true }]);
     }
     if let Err(reason) = check_work(text) {
-        return Err(vec![YamlError { document: 1, line: 1, reason, is_limit: true }]);
+        return Err(vec![YamlError { document: 1, line: 1, column: 1, reason, is_limit: true }]);
     }
     let chunks = split_documents(text.strip_prefix('\u{feff}').unwrap_or(text));
     if chunks.len() > DOCUMENTS_MAX {
         let reason = format!("the text has more than {DOCUMENTS_MAX} documents");
         let line = chunks[DOCUMENTS_MAX].line;
-        return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line, reason, is_limit: true }]);
+        return Err(vec![YamlError { document: DOCUMENTS_MAX + 1, line, column: 1, reason, is_limit: true }]);
     }
     let (mut documents, mut errors) = (Vec::with_capacity(chunks.len()), Vec::new());
     for chunk in chunks {
@@ -81,21 +83,12 @@ pub fn parse_documents(text: &str) -> Result<Vec<Document>, Vec<YamlError>> {
     if errors.is_empty() { Ok(documents) } else { Err(errors) }
 }
 
-/// Returns true if a text contains at least one document.
-///
-/// Fails only if the text exceeds a limit. An invalid document counts as a document: agents report its errors.
-pub fn has_document(text: &str) -> Result<bool, YamlError> {
-    match parse_documents(text) {
-        Ok(documents) => Ok(!documents.is_empty()),
-        Err(errors) => errors.into_iter().find(|error| error.is_limit).map_or(Ok(true), Err),
-    }
-}
-
 /// Deserializes one document into a type, for configuration and scenario files. An enum variant is a mapping with one
 /// key.
 pub fn parse_into<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let deserializer = serde_yaml::Deserializer::from_str(text);
-    serde_yaml::with::singleton_map_recursive::deserialize(deserializer).map_err(|error| to_yaml_error(&error, 1, 1))
+    serde_yaml::with::singleton_map_recursive::deserialize(deserializer)
+        .map_err(|error| to_yaml_error(&error, &Chunk { index: 1, line: 1, column: 1, text }))
 }
 
 /// Serializes a value as YAML.
@@ -106,20 +99,23 @@ pub fn to_text(value: &Value) -> String {
 /// Text of one document.
 struct Chunk<'a> {
     index: usize,
+    /// Line and column of its first character, counted from 1.
     line: usize,
+    column: usize,
     text: &'a str,
 }
 
 fn split_documents(text: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
-    let (mut start, mut start_line) = (0, 1);
+    let (mut start, mut start_line, mut column) = (0, 1, 1);
     for separator in find_separators(text) {
         // Text on the separator's own line belongs to the document after it.
         let chunk = &text[start..separator];
-        chunks.push(Chunk { index: 0, line: start_line, text: chunk });
+        chunks.push(Chunk { index: 0, line: start_line, column, text: chunk });
         (start, start_line) = (separator + 3, start_line + chunk.matches('\n').count());
+        column = 4;
     }
-    chunks.push(Chunk { index: 0, line: start_line, text: &text[start..] });
+    chunks.push(Chunk { index: 0, line: start_line, column, text: &text[start..] });
     // A leading separator starts the first document.
     if chunks.len() > 1 && is_blank(chunks[0].text) {
         chunks.remove(0);
@@ -147,12 +143,14 @@ fn parse_chunk(chunk: &Chunk<'_>) -> Result<Option<Value>, YamlError> {
     if is_blank(chunk.text) {
         return Ok(None);
     }
-    let fail = |reason: String, is_limit| YamlError { document: chunk.index, line: chunk.line, reason, is_limit };
+    let fail = |reason: String, is_limit| {
+        let (document, line, column) = (chunk.index, chunk.line, chunk.column);
+        YamlError { document, line, column, reason, is_limit }
+    };
     if expands_too_far(chunk.text) {
         return Err(fail(format!("its aliases expand to more than {EXPANDED_BYTES_MAX} bytes"), true));
     }
-    let StrictValue(value) =
-        serde_yaml::from_str(chunk.text).map_err(|error| to_yaml_error(&error, chunk.index, chunk.line))?;
+    let StrictValue(value) = serde_yaml::from_str(chunk.text).map_err(|error| to_yaml_error(&error, chunk))?;
     if measure_depth(&value) > DEPTH_MAX {
         return Err(fail(format!("the document has more than {DEPTH_MAX} levels"), true));
     }
@@ -201,13 +199,16 @@ fn measure_depth(value: &Value) -> usize {
     }
 }
 
-fn to_yaml_error(error: &serde_yaml::Error, document: usize, first_line: usize) -> YamlError {
-    let line = error.location().map_or(first_line, |location| first_line + location.line() - 1);
+fn to_yaml_error(error: &serde_yaml::Error, chunk: &Chunk<'_>) -> YamlError {
+    let (line, column) = error.location().map_or((chunk.line, chunk.column), |location| match location.line() {
+        1 => (chunk.line, chunk.column + location.column() - 1),
+        line => (chunk.line + line - 1, location.column()),
+    });
     let message = error.to_string();
     // The library appends its own position, which is wrong for every document except the first.
     let reason = message.split(" at line ").next().unwrap_or(&message).to_owned();
     let is_limit = LIBRARY_LIMITS.iter().any(|prefix| reason.starts_with(prefix));
-    YamlError { document, line, reason, is_limit }
+    YamlError { document: chunk.index, line, column, reason, is_limit }
 }
 
 #[cfg(test)]
@@ -232,15 +233,23 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_text_has_a_document_and_a_text_above_a_limit_is_an_error() {
-        for nothing in ["", "# a: b\n", "null", "---\n---\n"] {
-            assert_eq!(has_document(nothing), Ok(false), "{nothing:?}");
+    fn an_error_has_its_line_and_column_in_the_whole_text() {
+        for (text, line, column) in [
+            ("a: b: c\n", 1, 5),
+            ("a: 1\n---\n\tb: 1\n", 3, 1),
+            ("---\nx: 1\n--- {a: 1, b: ]\n", 3, 16),
+            ("a: 1\n---\na: 1\na: 2\n", 3, 1),
+        ] {
+            let error = parse_documents(text).unwrap_err().remove(0);
+            assert_eq!((error.line, error.column), (line, column), "{text:?}: {error}");
         }
-        for document in ["a: 1", "a: [1", "a: 1\na: 2\n", "\ta: b", "a: &x 1\nb: *x\n"] {
-            assert_eq!(has_document(document), Ok(true), "{document:?}");
-        }
+    }
+
+    #[test]
+    fn a_limit_is_reported_beside_other_errors() {
         let deep = format!("a: [1\n---\n{}{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
-        assert!(has_document(&deep).unwrap_err().is_limit);
+        let is_limit: Vec<bool> = parse_documents(&deep).unwrap_err().iter().map(|error| error.is_limit).collect();
+        assert_eq!(is_limit, [false, true]);
     }
 
     #[test]

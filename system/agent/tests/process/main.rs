@@ -6,5 +6,6 @@ mod inspect;
 mod key_file;
 mod probes;
 mod proxy;
+mod published_broker;
 mod settings;
 mod support;

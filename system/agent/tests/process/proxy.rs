@@ -112,7 +112,7 @@ fn replace(message: &mut [u8], part: &[u8], by: &[u8]) {
 }
 
 /// Returns the status of the declared object in the cluster.
-async fn object_status(api: SocketAddr) -> u16 {
+pub async fn object_status(api: SocketAddr) -> u16 {
     let mut stream = TcpStream::connect(api).await.unwrap();
     let path = "/api/v1/namespaces/default/configmaps/a";
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
@@ -122,7 +122,7 @@ async fn object_status(api: SocketAddr) -> u16 {
     response.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-async fn wait_for_object(api: SocketAddr) {
+pub async fn wait_for_object(api: SocketAddr) {
     in_time(async {
         while object_status(api).await != 200 {
             tokio::time::sleep(Duration::from_millis(20)).await;

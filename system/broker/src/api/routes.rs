@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::http::denial::Denial;
 use super::http::openapi::{self, Document};
-use super::http::route::{Role, Roles, Route, delete, get, patch, post, put};
+use super::http::route::{Role, Roles, Route, Tag, delete, get, patch, post, put};
 use super::resources::{
     agents, approvals, audit, events, fleet, generators, health_reports, keys, labels, policies, probes, revisions,
     stack_status, stacks, target_state, targets, webhook_deliveries, webhooks,
@@ -52,21 +53,23 @@ async fn read_openapi() -> Document {
 pub(crate) fn api_routes() -> Vec<Route> {
     let whoami = post("/auth/pak", ALL, "who_am_i", "Returns the holder of the key", agents::read_identity);
     let groups = [
-        vec![whoami],
-        agent_routes(),
-        agent_detail_routes(),
-        generator_routes(),
-        stack_routes(),
-        approval_routes(),
-        fleet_routes(),
-        webhook_routes(),
+        (Tag::Keys, vec![whoami]),
+        (Tag::Agents, agent_routes()),
+        (Tag::Agents, agent_detail_routes()),
+        (Tag::Generators, generator_routes()),
+        (Tag::Stacks, stack_routes()),
+        (Tag::Approvals, approval_routes()),
+        (Tag::Administration, fleet_routes()),
+        (Tag::Webhooks, webhook_routes()),
     ];
-    groups.into_iter().flatten().collect()
+    let tagged = groups.into_iter().map(|(tag, routes)| routes.into_iter().map(move |route| route.tagged(tag)));
+    tagged.flatten().collect()
 }
 
 fn agent_routes() -> Vec<Route> {
     vec![
-        get("/agents", ADMIN_GENERATOR, "list_agents", "Lists all agents by name", agents::list),
+        get("/agents", ADMIN_GENERATOR, "list_agents", "Lists all agents by name", agents::list)
+            .denying(Denial::GeneratorRequired),
         post(
             "/agents",
             ADMIN,
@@ -88,7 +91,13 @@ fn agent_routes() -> Vec<Route> {
         )
         .with_errors(&[409]),
         delete("/agents/{id}", ADMIN, "delete_agent", "Deletes an agent and its key", agents::delete),
-        post("/agents/{id}/heartbeat", AGENT, "send_heartbeat", "Records that the agent is running", agents::heartbeat),
+        post(
+            "/agents/{id}/heartbeat",
+            ADMIN_AGENT,
+            "send_heartbeat",
+            "Records that the agent is running",
+            agents::heartbeat,
+        ),
         get(
             "/agents/{id}/stacks",
             ADMIN_AGENT,
@@ -132,14 +141,16 @@ fn agent_routes() -> Vec<Route> {
             targets::list,
         ),
         post("/agents/{id}/targets", ADMIN_GENERATOR, "add_target", "Assigns a stack to the agent", targets::add)
-            .with_errors(&[409, 422]),
+            .with_errors(&[409, 422])
+            .denying(Denial::TargetCreateDenied),
         delete(
             "/agents/{id}/targets/{stack_id}",
             ADMIN_GENERATOR,
             "remove_target",
             "Removes the target; the agent receives a removal of the stack",
             targets::remove,
-        ),
+        )
+        .denying(Denial::TargetCreateDenied),
         post(
             "/agents/{id}/rotate-pak",
             ADMIN_AGENT,
@@ -204,7 +215,7 @@ fn agent_detail_routes() -> Vec<Route> {
         get("/agent-events/{id}", ADMIN, "read_event", "Returns one event", events::read),
         patch(
             "/agents/{id}/health-status",
-            AGENT,
+            ADMIN_AGENT,
             "report_health",
             "Reports the health of applied revisions",
             health_reports::report,
@@ -246,7 +257,8 @@ fn agent_detail_routes() -> Vec<Route> {
             "report_webhook_delivery",
             "Reports the result of an attempt to deliver",
             webhook_deliveries::report_result,
-        ),
+        )
+        .denying(Denial::AgentPakRequired),
     ]
 }
 
@@ -292,28 +304,34 @@ fn generator_routes() -> Vec<Route> {
             "Registers an agent with the generator",
             generators::register,
         )
-        .with_errors(&[409]),
+        .with_errors(&[409])
+        .denying(Denial::Forbidden),
         delete(
             "/generators/{id}/register",
             ADMIN_AGENT,
             "unregister_agent",
             "Removes a registration",
             generators::unregister,
-        ),
+        )
+        .denying(Denial::Forbidden),
         get(
             "/generators/{id}/registered-agents",
             ADMIN_GENERATOR,
             "list_registered_agents",
             "Lists the agents that are registered with the generator",
             generators::list_registered_agents,
-        ),
+        )
+        .denying(Denial::NotAuthorized),
     ]
 }
 
 fn stack_routes() -> Vec<Route> {
     vec![
-        get("/stacks", ADMIN_GENERATOR, "list_stacks", "Lists the stacks that are not deleted, by name", stacks::list),
-        post("/stacks", ADMIN_GENERATOR, "create_stack", "Creates a stack", stacks::create).with_errors(&[409, 422]),
+        get("/stacks", ADMIN_GENERATOR, "list_stacks", "Lists the stacks that are not deleted, by name", stacks::list)
+            .denying(Denial::StacksListDenied),
+        post("/stacks", ADMIN_GENERATOR, "create_stack", "Creates a stack", stacks::create)
+            .with_errors(&[409, 422])
+            .denying(Denial::StackCreateDenied),
         get("/stacks/{id}", ADMIN_GENERATOR, "read_stack", "Returns one stack", stacks::read),
         put(
             "/stacks/{id}",

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
-    DeliveryFilter, FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, Reencrypt,
+    DeliveryFilter, FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, RecordCounts, Reencrypt,
     RestoreEvidence, RetentionCutoffs, StackReports, StoreFigures, StoreFuture, StorePosition, StoredKey,
     StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
@@ -358,6 +358,8 @@ operations! {
         context: WriteContext, approval: ApprovalId, owner: Option<GeneratorId>, decision: ApprovalState
     ) -> Approval = reports::approvals::decide;
 
+    /// Counts agents, stacks and revisions.
+    Read count_records() -> RecordCounts = fleet::overview::count;
     /// Lists the state of every agent, including deleted ones with unconfirmed removals.
     Read list_fleet(scope: ListScope, page: Page) -> Vec<FleetEntry> = fleet::overview::list;
     /// Returns the state of one agent.

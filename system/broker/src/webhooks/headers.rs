@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use sindri_model::limits::WEBHOOK_AUTH_HEADER_CHARS_MAX;
 use thiserror::Error;
 
 const HEADERS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 128;
-const VALUE_CHARS_MAX: usize = 4096;
 /// Headers that the broker sets itself, or that control the length of the body.
 const RESERVED: [&str; 10] = [
     "connection",
@@ -40,7 +40,7 @@ pub(crate) enum HeaderError {
     Reserved(String),
     #[error("the header {0} is given twice")]
     Duplicate(String),
-    #[error("the value of the header {0} must have at most {VALUE_CHARS_MAX} visible characters")]
+    #[error("the value of the header {0} must have at most {WEBHOOK_AUTH_HEADER_CHARS_MAX} visible characters")]
     Value(String),
 }
 
@@ -82,7 +82,8 @@ fn parse_name(text: &str) -> Result<HeaderName, HeaderError> {
 }
 
 fn parse_value(name: &HeaderName, text: &str) -> Result<HeaderValue, HeaderError> {
-    let is_visible = text.len() <= VALUE_CHARS_MAX && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    let is_visible =
+        text.len() <= WEBHOOK_AUTH_HEADER_CHARS_MAX && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     let value = is_visible.then(|| HeaderValue::try_from(text).ok()).flatten();
     let mut value = value.ok_or_else(|| HeaderError::Value(name.to_string()))?;
     value.set_sensitive(true);
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_invalid_value_is_rejected_and_not_repeated_in_the_error() {
-        for value in ["secret\r\nHost: other", "secret\0", "sécret", &"secret".repeat(VALUE_CHARS_MAX)] {
+        for value in ["secret\r\nHost: other", "secret\0", "sécret", &"secret".repeat(WEBHOOK_AUTH_HEADER_CHARS_MAX)] {
             let error = parse(&[("X-Key", value)]).unwrap_err();
             assert_eq!(error, HeaderError::Value("x-key".to_owned()));
             assert!(!error.to_string().contains("cret"), "{error}");

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use sindri_model::Entropy;
+use sindri_model::limits::WEBHOOK_RETRIES_MAX;
 
 /// Default number of retries of a subscription.
 pub(crate) const RETRIES_DEFAULT: u32 = 5;
-/// Limit on the retries of a subscription.
-pub(crate) const RETRIES_MAX: u32 = 20;
 
 const PAUSE_FIRST: Duration = Duration::from_secs(5);
 const PAUSE_GROWTH: u32 = 4;
@@ -27,7 +26,7 @@ pub(crate) enum RetryDecision {
 
 /// Decides what follows after the attempt with this number (the first is 1) failed.
 pub(crate) fn decide_after_failure(attempt: u32, retries_max: u32, entropy: &Entropy) -> RetryDecision {
-    if attempt > retries_max.min(RETRIES_MAX) {
+    if attempt > retries_max.min(WEBHOOK_RETRIES_MAX) {
         return RetryDecision::Dead;
     }
     let (shortest, longest) = pause_range(attempt);
@@ -78,13 +77,13 @@ mod tests {
         assert_eq!(decide_after_failure(1, 1, &entropy), RetryDecision::Retry(Duration::from_millis(4500)));
         assert!(matches!(decide_after_failure(RETRIES_DEFAULT, RETRIES_DEFAULT, &entropy), RetryDecision::Retry(_)));
         assert_eq!(decide_after_failure(RETRIES_DEFAULT + 1, RETRIES_DEFAULT, &entropy), RetryDecision::Dead);
-        assert_eq!(decide_after_failure(RETRIES_MAX + 1, u32::MAX, &entropy), RetryDecision::Dead);
+        assert_eq!(decide_after_failure(WEBHOOK_RETRIES_MAX + 1, u32::MAX, &entropy), RetryDecision::Dead);
     }
 
     proptest! {
         #[test]
-        fn every_pause_is_within_its_range(attempt in 1..=RETRIES_MAX, drawn: [u8; 8]) {
-            let RetryDecision::Retry(pause) = decide_after_failure(attempt, RETRIES_MAX, &fixed_entropy(drawn)) else {
+        fn every_pause_is_within_its_range(attempt in 1..=WEBHOOK_RETRIES_MAX, drawn: [u8; 8]) {
+            let RetryDecision::Retry(pause) = decide_after_failure(attempt, WEBHOOK_RETRIES_MAX, &fixed_entropy(drawn)) else {
                 panic!("attempt {attempt} is within the retries");
             };
             let (shortest, longest) = pause_range(attempt);

@@ -18,6 +18,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use jiff::Timestamp;
+use sindri_model::limits::{WEBHOOK_TIMEOUT_SECONDS_MAX, WEBHOOK_TIMEOUT_SECONDS_MIN};
 use thiserror::Error;
 use tokio::time::Instant;
 use tower_service::Service;
@@ -27,8 +28,6 @@ use super::headers::ExtraHeaders;
 use super::signature::Secret;
 use super::target::Target;
 
-const TIMEOUT_SECONDS_MIN: u64 = 1;
-const TIMEOUT_SECONDS_MAX: u64 = 60;
 /// Limit on the bytes that are read of a response, so that the receiver can finish sending it. They are discarded.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -125,13 +124,13 @@ enum SendError {
 
 /// An invalid timeout of a subscription.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("a timeout has {TIMEOUT_SECONDS_MIN} to {TIMEOUT_SECONDS_MAX} seconds, not {0}")]
+#[error("a timeout has {WEBHOOK_TIMEOUT_SECONDS_MIN} to {WEBHOOK_TIMEOUT_SECONDS_MAX} seconds, not {0}")]
 pub(crate) struct TimeoutError(u64);
 
 /// Checks the timeout of a subscription.
 pub(crate) fn parse_timeout(seconds: u64) -> Result<Duration, TimeoutError> {
     match seconds {
-        TIMEOUT_SECONDS_MIN..=TIMEOUT_SECONDS_MAX => Ok(Duration::from_secs(seconds)),
+        WEBHOOK_TIMEOUT_SECONDS_MIN..=WEBHOOK_TIMEOUT_SECONDS_MAX => Ok(Duration::from_secs(seconds)),
         _ => Err(TimeoutError(seconds)),
     }
 }

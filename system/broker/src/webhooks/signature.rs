@@ -11,6 +11,7 @@ use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use ring::hmac;
 use sindri_model::Entropy;
+use sindri_model::limits::WEBHOOK_SECRET_CHARS_MAX;
 use thiserror::Error;
 
 pub(crate) const ID_HEADER: HeaderName = HeaderName::from_static("webhook-id");
@@ -24,8 +25,6 @@ const SECRET_BYTES_MIN: usize = 24;
 const SECRET_BYTES_MAX: usize = 64;
 /// Length of a secret that the broker generates.
 const MINTED_BYTES: usize = 32;
-/// Limit on the text form of a secret.
-const SECRET_CHARS_MAX: usize = 128;
 
 /// Secret that signs the messages of a subscription. `Debug` prints nothing of it.
 #[derive(Clone)]
@@ -51,7 +50,7 @@ impl Secret {
     /// Parses a secret.
     pub(crate) fn parse(text: &str) -> Result<Self, SecretError> {
         let encoded = text.strip_prefix(PREFIX).ok_or(SecretError::Prefix)?;
-        if encoded.len() > SECRET_CHARS_MAX {
+        if encoded.len() > WEBHOOK_SECRET_CHARS_MAX {
             return Err(SecretError::Length(encoded.len() / 4 * 3));
         }
         let bytes = STANDARD.decode(encoded).map_err(|_| SecretError::Base64)?;

@@ -8,11 +8,11 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use http::Uri;
 use http::uri::Scheme;
+use sindri_model::limits::WEBHOOK_URL_CHARS_MAX;
 use thiserror::Error;
 
 use super::address::non_public_class;
 
-const URL_CHARS_MAX: usize = 2048;
 /// Limit of DNS.
 const HOST_CHARS_MAX: usize = 253;
 /// Classes of addresses that an operator can allow. Others are never a receiver: link-local addresses, for example, have
@@ -31,7 +31,7 @@ pub struct TargetPolicy {
 /// A URL that is not allowed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum TargetError {
-    #[error("the URL is longer than {URL_CHARS_MAX} characters")]
+    #[error("the URL is longer than {WEBHOOK_URL_CHARS_MAX} characters")]
     TooLong,
     #[error("this is not a URL like https://HOST/PATH")]
     Malformed,
@@ -60,7 +60,7 @@ pub(crate) struct Target {
 impl Target {
     /// Parses a URL and checks that it is allowed.
     pub(crate) fn parse(text: &str, policy: TargetPolicy) -> Result<Self, TargetError> {
-        if text.len() > URL_CHARS_MAX {
+        if text.len() > WEBHOOK_URL_CHARS_MAX {
             return Err(TargetError::TooLong);
         }
         if text.contains('#') {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn urls_that_are_not_allowed_are_rejected_with_a_reason() {
-        let long = format!("https://a/{}", "x".repeat(URL_CHARS_MAX));
+        let long = format!("https://a/{}", "x".repeat(WEBHOOK_URL_CHARS_MAX));
         let long_host = format!("https://{}/", "x".repeat(HOST_CHARS_MAX + 1));
         for (url, error) in [
             ("", TargetError::Malformed),

@@ -30,8 +30,8 @@ const ROUTES: &[Route] = &[
     route(Method::GET, "/agents/{id}/events", "Aa", 200),
     route(Method::POST, "/agents/{id}/events", "Aa", 201),
     route(Method::GET, "/agents/{id}/fleet-status", "A", 200),
-    route(Method::PATCH, "/agents/{id}/health-status", "a", 200),
-    route(Method::POST, "/agents/{id}/heartbeat", "a", 204),
+    route(Method::PATCH, "/agents/{id}/health-status", "Aa", 200),
+    route(Method::POST, "/agents/{id}/heartbeat", "Aa", 204),
     route(Method::GET, "/agents/{id}/labels", "Aa", 200),
     route(Method::POST, "/agents/{id}/labels", "A", 201),
     route(Method::DELETE, "/agents/{id}/labels/{label}", "A", 204),
@@ -95,6 +95,33 @@ const ROUTES: &[Route] = &[
     route(Method::POST, "/webhooks/{id}/test", "A", 200),
 ];
 
+/// Returns the code with which the published API rejects a role; for routes that it does not have, one of the same kind.
+fn denial_code(Route(method, path, allowed, _): &Route, role: char) -> &'static str {
+    let is_agent = role == 'a' || role == 'x';
+    match (method.as_str(), *path) {
+        _ if *allowed == "A" => "admin_required",
+        ("GET", "/agents") => "generator_required",
+        (_, "/agents/{id}/targets" | "/agents/{id}/targets/{stack_id}") if *method != Method::GET => match role {
+            'y' => "target_generator_mismatch",
+            _ => "target_create_denied",
+        },
+        (_, path) if path.starts_with("/agents/") => "agent_pak_mismatch",
+        (_, "/generators/{id}/register") if is_agent => "agent_pak_mismatch",
+        (_, "/generators/{id}/register") => "forbidden",
+        (_, "/generators/{id}/registered-agents") => "not_authorized",
+        (_, path) if path.starts_with("/generators/") => "generator_not_owned",
+        ("GET", "/stacks") => "stacks_list_denied",
+        ("POST", "/stacks") if is_agent => "stack_create_denied",
+        ("POST", "/stacks") => "stack_generator_mismatch",
+        ("GET", "/stacks/{id}/labels" | "/stacks/{id}/annotations") => "stack_not_accessible",
+        (_, path) if path.starts_with("/stacks/") => "stack_not_owned",
+        (_, "/deployment-objects/{id}") if is_agent => "agent_not_associated",
+        (_, "/deployment-objects/{id}") => "generator_not_associated",
+        (_, "/webhook-deliveries/{id}/result") => "agent_pak_required",
+        _ => "forbidden",
+    }
+}
+
 /// Routes that need no key.
 const OPEN: [&str; 4] = ["/docs/openapi.json", "/healthz", "/metrics", "/readyz"];
 
@@ -123,8 +150,13 @@ async fn each_route_accepts_exactly_its_roles() {
             let is_hidden = (role == 'x' && route.1.starts_with("/webhook-deliveries"))
                 || (role == 'y' && route.1.starts_with("/approvals/"));
             let refused = if is_hidden { 404 } else { 403 };
-            let expected = if route.2.contains(role) { route.3 } else { refused };
+            let is_allowed = route.2.contains(role);
+            let expected = if is_allowed { route.3 } else { refused };
             assert_eq!(status, expected, "{} {} as {role}: {body}", route.0, route.1);
+            if !is_allowed && !is_hidden {
+                let problem: Value = serde_json::from_str(&body).unwrap();
+                assert_eq!(problem["code"], denial_code(route, role), "{} {} as {role}", route.0, route.1);
+            }
         }
     }
 }
@@ -313,4 +345,87 @@ async fn send(Route(method, template, ..): &Route, role: char) -> (u16, String) 
     let (path, body) = (world.path(method, template), world.body(method, template));
     let response = world.fleet.api.call(world.key(role), method.clone(), &path, body.as_ref()).await;
     (response.status.as_u16(), String::from_utf8_lossy(&response.body).into_owned())
+}
+
+/// Returns the schema that a reference names, or the schema itself.
+fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str() {
+        Some(reference) => document.pointer(&reference[1..]).unwrap(),
+        None => schema,
+    }
+}
+
+/// Adds values that violate a bound of the schema, each with its place in the body and the name of the bound.
+fn add_violations(document: &Value, schema: &Value, place: &str, found: &mut Vec<(String, &'static str, Value)>) {
+    let schema = resolve(document, schema);
+    let mut add = |bound, value| found.push((place.to_owned(), bound, value));
+    let number = |bound: &str| schema[bound].as_i64();
+    if let Some(max) = number("maxLength") {
+        add("maxLength", json!("x".repeat(max as usize + 1)));
+    }
+    if number("minLength").is_some_and(|min| min > 0) {
+        add("minLength", json!(""));
+    }
+    if schema["pattern"].is_string() {
+        add("pattern", json!("a b\u{1}"));
+    }
+    if let Some(max) = number("maximum") {
+        add("maximum", json!(max + 1));
+    }
+    if let Some(min) = number("minimum") {
+        add("minimum", json!(min - 1));
+    }
+    if number("minItems").is_some() {
+        add("minItems", json!([]));
+    }
+    if let Some(max) = number("maxItems") {
+        add("maxItems", json!(vec!["x"; max as usize + 1]));
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        add_violations(document, property, &format!("{place}/{name}"), found);
+    }
+    if schema["items"].is_object() {
+        add_violations(document, &schema["items"], &format!("{place}/0"), found);
+    }
+}
+
+/// Replaces the value at a place of a body; arrays that it does not have are created.
+fn replace(body: &mut Value, place: &str, bound: &str, value: Value) {
+    let Some((parent, name)) = place.rsplit_once('/') else { return *body = value };
+    if name == "0" {
+        let (outer, field) = parent.rsplit_once('/').unwrap();
+        let outer = body.pointer_mut(outer).unwrap();
+        return outer[field] = json!([value]);
+    }
+    let parent = body.pointer_mut(parent).unwrap();
+    let first = parent[name].get(0).cloned();
+    parent[name] = match (bound, first) {
+        ("maxItems", Some(first)) => json!(vec![first; value.as_array().unwrap().len()]),
+        _ => value,
+    };
+}
+
+#[tokio::test]
+async fn every_bound_of_a_body_in_the_openapi_document_is_enforced() {
+    let (document, mut checked) = (openapi_document(), 0);
+    for Route(method, template, allowed, _) in ROUTES {
+        let described = &document["paths"][format!("/api/v1{template}")][method.as_str().to_lowercase()];
+        let schema = &described["requestBody"]["content"]["application/json"]["schema"];
+        let mut violations = Vec::new();
+        add_violations(&document, schema, "", &mut violations);
+        if violations.is_empty() {
+            continue;
+        }
+        let world = World::new().await;
+        let (key, path) = (world.key(allowed.chars().next().unwrap()), world.path(method, template));
+        for (place, bound, value) in violations {
+            let mut body = world.body(method, template).unwrap();
+            replace(&mut body, &place, bound, value);
+            let response = world.fleet.api.call(key, method.clone(), &path, Some(&body)).await;
+            let is_refused = [400, 422].contains(&response.status.as_u16());
+            assert!(is_refused, "{method} {template} {place} {bound}: {} {:?}", response.status, response.body);
+            checked += 1;
+        }
+    }
+    assert!(checked > 60, "only {checked} bounds");
 }

@@ -42,7 +42,7 @@ async fn a_pending_plan_is_approved_and_the_etag_changes() {
         (&pending["state"], &pending["plan"], &pending["agent_id"]),
         (&json!("pending"), &json!("- delete x"), &json!(fleet.agent.0))
     );
-    assert!(pending.get("decided_by").is_none());
+    assert_eq!(pending["decided_by"], Value::Null);
     poll(&fleet, &etag).await.expect_status(304);
     let approved = decide(&fleet, &fleet.generator.1, &pending, "approve").await.expect_status(200).json();
     assert_eq!(approved["state"], "approved");

@@ -90,6 +90,8 @@ async fn a_bundle_beyond_the_limits_or_without_a_document_is_rejected() {
         ("alias bomb", alias_bomb()),
         ("wide alias bomb", format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(100_000), "*a,".repeat(100))),
         ("NUL", format!("{BUNDLE}# \0\n")),
+        ("not YAML", "a: [broken".to_owned()),
+        ("a key twice", "a: 1\na: 2\n".to_owned()),
     ] {
         assert_eq!(broker.submit(YAML, yaml).await.expect_error(400), "invalid_deployment_object", "{name}");
     }
@@ -108,8 +110,6 @@ async fn a_bundle_at_the_limits_is_accepted() {
         "---\na: 1\n".repeat(10_000),
         format!("{}{}", "[".repeat(64), "]".repeat(64)),
         "a: &a 1\nb: *a\n".to_owned(),
-        // Not valid YAML, which agents report.
-        "a: [broken".to_owned(),
         // No NUL, but an escaped backslash before the same characters.
         "a: \"\\\\u0000\"".to_owned(),
     ] {
@@ -160,7 +160,6 @@ async fn invalid_json_is_rejected() {
     let whole = json!({"name": "north", "cluster_name": "c"}).to_string();
     let cut = (1..whole.len()).map(|at| whole.as_bytes()[..at].to_vec());
     let wrong = [
-        br#"{"name": "n", "cluster_name": "c", "colour": "red"}"#.to_vec(),
         br#"{"name": "n", "name": "m", "cluster_name": "c"}"#.to_vec(),
         br#"{"name": "n", "cluster_name": 7}"#.to_vec(),
         br#"{"name": "n", "cluster_name": "c"} {}"#.to_vec(),
@@ -193,11 +192,11 @@ async fn names_labels_annotations_and_messages_have_limits_and_no_nul() {
     });
     for ((path, body), code) in [
         (labels(""), "invalid_label"),
-        (labels(&"x".repeat(64)), "invalid_label"),
+        (labels(&"x".repeat(65)), "invalid_label"),
         (labels("a b"), "invalid_label"),
         (labels("a\nb"), "invalid_label"),
         (labels("a\0b"), "invalid_json"),
-        ((format!("/stacks/{stack}/labels"), json!("x".repeat(64))), "invalid_label"),
+        ((format!("/stacks/{stack}/labels"), json!("x".repeat(65))), "invalid_label"),
         ((format!("/stacks/{stack}/labels"), json!("a\tb")), "invalid_label"),
         ((format!("/stacks/{stack}/labels"), json!({"label": "a"})), "invalid_json"),
         (annotation("", "v"), "invalid_annotation"),
@@ -219,7 +218,7 @@ async fn names_labels_annotations_and_messages_have_limits_and_no_nul() {
         assert_eq!(broker.post(&path, &body).await.expect_error(400), code, "{path} {body}");
     }
     broker.is_unchanged().await;
-    broker.post(&labels(&"ü".repeat(63)).0, &labels(&"ü".repeat(63)).1).await.expect_status(201);
+    broker.post(&labels(&"ü".repeat(64)).0, &labels(&"ü".repeat(64)).1).await.expect_status(201);
 }
 
 #[tokio::test]
@@ -241,8 +240,8 @@ async fn invalid_paths_and_queries_are_rejected() {
         (Method::GET, "/agents/not-a-uuid".to_owned(), 400, "invalid_id"),
         (Method::DELETE, format!("/agents/{agent}/labels/%00"), 400, "invalid_id"),
         (Method::DELETE, format!("/agents/{agent}/labels/%FF"), 400, "invalid_id"),
-        (Method::DELETE, format!("/agents/{agent}/labels/absent"), 404, "label_not_found"),
-        (Method::DELETE, format!("/stacks/{stack}/annotations/absent"), 404, "annotation_not_found"),
+        (Method::DELETE, format!("/agents/{agent}/labels/absent"), 404, "agent_label_not_found"),
+        (Method::DELETE, format!("/stacks/{stack}/annotations/absent"), 404, "stack_annotation_not_found"),
         (Method::GET, format!("/agents/{UNKNOWN_ID}"), 404, "agent_not_found"),
         (Method::GET, format!("/agents/{UNKNOWN_ID}/fleet-status"), 404, "agent_not_found"),
         (Method::GET, format!("/agents/{UNKNOWN_ID}/labels"), 404, "agent_not_found"),
@@ -290,7 +289,7 @@ async fn objects_of_other_owners_are_neither_read_nor_changed() {
         (&agent.1, Method::GET, format!("/agents/{}/webhooks/pending", broker.fleet.agent.0), Value::Null),
     ] {
         let body = Some(&body).filter(|body| !body.is_null());
-        assert_eq!(api.call(key, method.clone(), &path, body).await.expect_error(403), "forbidden", "{method} {path}");
+        api.call(key, method.clone(), &path, body).await.expect_error(403);
     }
     assert_eq!(stored(&broker.fleet).await, before);
 }
@@ -298,12 +297,12 @@ async fn objects_of_other_owners_are_neither_read_nor_changed() {
 #[tokio::test]
 async fn existing_objects_are_a_conflict() {
     let broker = Still::new().await;
-    for (path, body, code) in [
-        ("/agents", json!({"name": "east", "cluster_name": "c"}), "agent_exists"),
-        ("/generators", json!({"name": "shop"}), "generator_exists"),
-        ("/stacks", json!({"name": "web", "generator_id": broker.fleet.generator.0}), "stack_exists"),
+    for (path, body) in [
+        ("/agents", json!({"name": "east", "cluster_name": "c"})),
+        ("/generators", json!({"name": "shop"})),
+        ("/stacks", json!({"name": "web", "generator_id": broker.fleet.generator.0})),
     ] {
-        assert_eq!(broker.post(path, &body).await.expect_error(409), code);
+        assert_eq!(broker.post(path, &body).await.expect_error(409), "unique_violation");
     }
     broker.is_unchanged().await;
 }

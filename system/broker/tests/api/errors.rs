@@ -23,7 +23,7 @@ async fn unknown_routes_and_invalid_ids_have_their_codes() {
     let api = Api::new().await;
     assert_eq!(api.get(&api.admin, "/nothing").await.expect_error(404), "route_not_found");
     assert_eq!(api.get(&api.admin, "/agents/not-a-uuid").await.expect_error(400), "invalid_id");
-    assert_eq!(api.get(&api.admin, "/agents/").await.expect_error(400), "invalid_query");
+    assert_eq!(api.get(&api.admin, "/agents/").await.expect_error(400), "name_and_cluster_required");
     let response = api.call(&api.admin, Method::PATCH, "/agents", None).await;
     assert_eq!(response.expect_error(405), "method_not_allowed");
     let root = api.send(Request::get("/nothing").body(Body::empty()).unwrap()).await;
@@ -58,7 +58,7 @@ async fn a_body_that_is_not_the_expected_json_is_rejected() {
     }
     for name in ["", "  ", "a\nb", &"x".repeat(256)] {
         let response = api.post(&api.admin, "/agents", &json!({"name": name, "cluster_name": "c"})).await;
-        assert_eq!(response.expect_error(400), "invalid_name", "{name:?}");
+        assert_eq!(response.expect_error(400), "invalid_agent", "{name:?}");
     }
 }
 
@@ -89,7 +89,6 @@ async fn a_revision_is_accepted_as_json_and_as_yaml_and_stored_unchanged() {
         let response = raw(&fleet, "application/yaml", "", nothing).await;
         assert_eq!(response.expect_error(400), "invalid_deployment_object", "{nothing:?}");
     }
-    raw(&fleet, "application/yaml", "", "a: [broken").await.expect_status(201);
 }
 
 #[tokio::test]
@@ -98,22 +97,22 @@ async fn an_existing_name_is_a_conflict_and_references_must_exist() {
     let (api, admin, agent) = (&fleet.api, &fleet.api.admin, &fleet.agent.0);
     let post = async |path: &str, body| api.post(admin, path, &body).await;
     let again = json!({"name": "east", "cluster_name": "c"});
-    assert_eq!(post("/agents", again).await.expect_error(409), "agent_exists");
-    assert_eq!(post("/generators", json!({"name": "shop"})).await.expect_error(409), "generator_exists");
+    assert_eq!(post("/agents", again).await.expect_error(409), "unique_violation");
+    assert_eq!(post("/generators", json!({"name": "shop"})).await.expect_error(409), "unique_violation");
     let stack = json!({"name": "web", "generator_id": fleet.generator.0});
-    assert_eq!(post("/stacks", stack).await.expect_error(409), "stack_exists");
+    assert_eq!(post("/stacks", stack).await.expect_error(409), "unique_violation");
     let register = format!("/generators/{}/register", fleet.generator.0);
-    assert_eq!(post(&register, json!({"agent_id": agent})).await.expect_error(409), "registration_exists");
-    assert_eq!(post(&register, json!({})).await.expect_error(400), "agent_id_required");
+    assert_eq!(post(&register, json!({"agent_id": agent})).await.expect_error(409), "already_registered");
+    assert_eq!(post(&register, json!({})).await.expect_error(400), "missing_agent_id");
     let targets = format!("/agents/{agent}/targets");
     let target = json!({"agent_id": agent, "stack_id": fleet.stack});
-    assert_eq!(post(&targets, target).await.expect_error(409), "target_exists");
+    assert_eq!(post(&targets, target).await.expect_error(409), "unique_violation");
     let elsewhere = json!({"agent_id": UNKNOWN_ID, "stack_id": fleet.stack});
     assert_eq!(post(&targets, elsewhere).await.expect_error(400), "agent_id_mismatch");
     let orphan = json!({"name": "orphan", "generator_id": UNKNOWN_ID});
-    assert_eq!(post("/stacks", orphan).await.expect_error(422), "generator_not_found");
+    assert_eq!(post("/stacks", orphan).await.expect_error(422), "foreign_key_violation");
     let lost = json!({"name": "lost", "cluster_name": "c", "generator_ids": [UNKNOWN_ID]});
-    assert_eq!(post("/agents", lost).await.expect_error(422), "generator_not_found");
+    assert_eq!(post("/agents", lost).await.expect_error(400), "invalid_generator_id");
     let missing = api.get(admin, "/agents/?name=lost&cluster_name=c").await;
     assert_eq!(missing.expect_error(404), "agent_not_found", "a rejected agent was created");
 }

@@ -52,7 +52,7 @@ async fn an_event_about_an_unknown_revision_or_agent_is_rejected() {
     let path = format!("/agents/{}/events", east.0);
     let unknown = "00000000-0000-4000-8000-000000000000";
     let response = api.post(&east.1, &path, &event(&east.0, unknown, "SUCCESS")).await;
-    assert_eq!(response.expect_error(422), "deployment_object_not_found");
+    assert_eq!(response.expect_error(422), "foreign_key_violation");
     let mismatch = api.post(&east.1, &path, &event(unknown, &revision, "SUCCESS")).await;
     assert_eq!(mismatch.expect_error(400), "agent_id_mismatch");
     let mut long = event(&east.0, &revision, "SUCCESS");
@@ -70,7 +70,7 @@ async fn a_heartbeat_keeps_fields_that_it_does_not_report() {
     let fleet = Fleet::new().await;
     let (path, read) = (format!("/agents/{}/heartbeat", fleet.agent.0), format!("/agents/{}", fleet.agent.0));
     let before = fleet.api.get(&fleet.agent.1, &read).await.json();
-    assert!(before.get("last_heartbeat").is_none());
+    assert!(before["last_heartbeat"].is_null());
     fleet
         .api
         .post(&fleet.agent.1, &path, &json!({"k8s_reachable": true, "k8s_api_latency_ms": 12}))

@@ -27,17 +27,25 @@ async fn a_common_label_assigns_the_stack() {
 async fn an_existing_label_is_a_conflict_and_a_missing_one_is_not_found() {
     let fleet = Fleet::new().await;
     let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
-    for (path, body, noun) in [
-        (format!("/agents/{agent}/labels"), json!({"agent_id": agent, "label": "x"}), "label"),
-        (format!("/agents/{agent}/annotations"), json!({"agent_id": agent, "key": "x", "value": ""}), "annotation"),
-        (format!("/stacks/{stack}/labels"), json!("x"), "label"),
-        (format!("/stacks/{stack}/annotations"), json!({"stack_id": stack, "key": "x", "value": ""}), "annotation"),
+    for (path, body, owner_and_noun) in [
+        (format!("/agents/{agent}/labels"), json!({"agent_id": agent, "label": "x"}), "agent_label"),
+        (
+            format!("/agents/{agent}/annotations"),
+            json!({"agent_id": agent, "key": "x", "value": ""}),
+            "agent_annotation",
+        ),
+        (format!("/stacks/{stack}/labels"), json!("x"), "stack_label"),
+        (
+            format!("/stacks/{stack}/annotations"),
+            json!({"stack_id": stack, "key": "x", "value": ""}),
+            "stack_annotation",
+        ),
     ] {
         let created = api.post(&api.admin, &path, &body).await.expect_status(201).json();
         assert_eq!(api.get(&api.admin, &path).await.json(), json!([created]));
-        assert_eq!(api.post(&api.admin, &path, &body).await.expect_error(409), format!("{noun}_exists"));
+        assert_eq!(api.post(&api.admin, &path, &body).await.expect_error(409), "unique_violation");
         api.delete(&format!("{path}/x")).await.expect_status(204);
-        assert_eq!(api.delete(&format!("{path}/x")).await.expect_error(404), format!("{noun}_not_found"));
+        assert_eq!(api.delete(&format!("{path}/x")).await.expect_error(404), format!("{owner_and_noun}_not_found"));
         assert_eq!(api.get(&api.admin, &path).await.json(), json!([]));
     }
 }
@@ -54,7 +62,7 @@ async fn a_stack_and_a_generator_are_updated_by_fields_and_by_the_whole_object()
     whole["id"] = json!(fleet.agent.0);
     assert_eq!(api.put(&api.admin, &path, &whole).await.expect_error(400), "stack_id_mismatch");
     api.create_stack("other", &fleet.generator.0).await;
-    assert_eq!(api.put(&api.admin, &path, &json!({"name": "other"})).await.expect_error(409), "stack_exists");
+    assert_eq!(api.put(&api.admin, &path, &json!({"name": "other"})).await.expect_error(409), "unique_violation");
 
     let path = format!("/generators/{}", fleet.generator.0);
     let mut whole = api.get(&api.admin, &path).await.json();
@@ -62,7 +70,7 @@ async fn a_stack_and_a_generator_are_updated_by_fields_and_by_the_whole_object()
     let changed = api.put(&fleet.generator.1, &path, &whole).await.expect_status(200).json();
     assert_eq!(text(&changed["name"]), "renamed");
     api.create_generator("taken").await;
-    assert_eq!(api.put(&api.admin, &path, &json!({"name": "taken"})).await.expect_error(409), "generator_exists");
+    assert_eq!(api.put(&api.admin, &path, &json!({"name": "taken"})).await.expect_error(409), "unique_violation");
 }
 
 #[tokio::test]
@@ -88,14 +96,18 @@ async fn dependencies_between_stacks_are_checked_and_sent_to_agents() {
         let body = json!({"stack_id": stack, "key": "sindri.dev/depends-on", "value": on});
         api.post(&fleet.generator.1, &format!("/stacks/{stack}/annotations"), &body).await
     };
-    assert_eq!(depend(web, "nothing").await.expect_error(422), "stack_not_found");
+    assert_eq!(depend(web, "nothing").await.expect_error(422), "foreign_key_violation");
     depend(web, " db ,").await.expect_status(201);
     assert_eq!(depend(&db, "web").await.expect_error(422), "dependency_cycle");
     assert_eq!(depend(&db, "db").await.expect_error(422), "dependency_cycle");
     api.submit(web, false).await;
     let policies = format!("/agents/{}/policies", fleet.agent.0);
     let policy = api.get(&fleet.agent.1, &policies).await.expect_status(200).json()[0].clone();
-    assert_eq!(policy["depends_on"], json!([{"name": "db"}]), "the agent does not have the other stack");
+    assert_eq!(
+        policy["depends_on"],
+        json!([{"name": "db", "stack_id": null}]),
+        "the agent does not have the other stack"
+    );
     let target = json!({"agent_id": fleet.agent.0, "stack_id": db});
     api.post(&api.admin, &format!("/agents/{}/targets", fleet.agent.0), &target).await.expect_status(201);
     let policy = api.get(&fleet.agent.1, &policies).await.expect_status(200).json()[0].clone();

@@ -21,6 +21,7 @@ mod lists;
 mod openapi;
 mod polls;
 mod process;
+mod published_clients;
 mod secrets;
 mod shared_address;
 mod stalled_store;

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use crate::limits::{NAME_CHARS_MAX, NO_CONTROL_PATTERN};
 use crate::{AgentId, GeneratorId};
 
 /// Status of an agent.
@@ -41,8 +43,8 @@ pub struct Agent {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Time of deletion; absent if not deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time of deletion; null if not deleted.
+    #[serde(default)]
     pub deleted_at: Option<Timestamp>,
     /// Name, unique within the cluster.
     pub name: String,
@@ -51,27 +53,28 @@ pub struct Agent {
     /// Status of the agent.
     pub status: AgentStatus,
     /// Time of the last heartbeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub last_heartbeat: Option<Timestamp>,
     /// True if the agent reached its Kubernetes API server, according to its last heartbeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub k8s_reachable: Option<bool>,
     /// Response time of the agent's Kubernetes API server, according to its last heartbeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub k8s_api_latency_ms: Option<i64>,
     /// Time of the last report about the Kubernetes API server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub k8s_reported_at: Option<Timestamp>,
 }
 
 /// Request to create an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct CreateAgentRequest {
     /// Name, unique within the cluster.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
     pub name: String,
     /// Name of the agent's cluster.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
     pub cluster_name: String,
     /// Generators with which the agent is registered on creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,9 +107,11 @@ pub struct RotateAgentPakResponse {
 pub struct UpdateAgentRequest {
     /// New name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
     pub name: Option<String>,
     /// New cluster name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
     pub cluster_name: Option<String>,
     /// New status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +121,6 @@ pub struct UpdateAgentRequest {
 /// Heartbeat of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct HeartbeatReport {
     /// True if the agent reached its Kubernetes API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]

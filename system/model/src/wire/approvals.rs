@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+#[cfg(feature = "schema")]
+use crate::limits::{DIGEST_CHARS, DIGEST_PATTERN, HOLD_REASON_CHARS_MAX, HOLD_REASONS_MAX, PLAN_BYTES_MAX};
 use crate::{AgentId, ApprovalId, RevisionId, StackId};
 
 /// State of an approval.
@@ -60,15 +62,17 @@ impl FromStr for ApprovalState {
 /// Request to approve a plan. The same digest for the same revision means the same plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct ApprovalRequest {
     /// Id of the revision or deletion marker that the plan would apply.
     pub deployment_object_id: RevisionId,
     /// Digest of the plan: 64 hexadecimal digits in lower case.
+    #[cfg_attr(feature = "schema", schemars(length(equal = DIGEST_CHARS), regex(pattern = DIGEST_PATTERN)))]
     pub digest: String,
     /// Reasons for the hold; at most 32, of at most 1,024 characters each.
+    #[cfg_attr(feature = "schema", schemars(length(max = HOLD_REASONS_MAX), inner(length(max = HOLD_REASON_CHARS_MAX))))]
     pub reasons: Vec<String>,
     /// Human-readable plan; at most 64 KiB.
+    #[cfg_attr(feature = "schema", schemars(length(max = PLAN_BYTES_MAX)))]
     pub plan: String,
 }
 
@@ -93,10 +97,10 @@ pub struct Approval {
     /// Human-readable plan.
     pub plan: String,
     /// `admin`, or `generator` and its id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub decided_by: Option<String>,
     /// Time of the decision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub decided_at: Option<Timestamp>,
     /// Time of the agent's first request.
     pub created_at: Timestamp,

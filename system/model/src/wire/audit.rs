@@ -17,23 +17,26 @@ pub struct AuditLog {
     /// `admin`, `agent`, `generator` or `system`.
     pub actor_type: String,
     /// Id of the agent or generator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub actor_id: Option<String>,
+    /// Name of the agent or generator; `admin` and `system` for the others.
+    #[serde(default)]
+    pub actor_name: Option<String>,
     /// Action, such as `stack.deleted`.
     pub action: String,
     /// Type of the resource.
     pub resource_type: String,
     /// Id of the resource.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub resource_id: Option<String>,
     /// Further details; never a secret.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub details: Option<Value>,
     /// Peer address of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub ip_address: Option<String>,
     /// `User-Agent` of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub user_agent: Option<String>,
     /// Time at which the entry was written, in the transaction of the action.
     pub created_at: Timestamp,

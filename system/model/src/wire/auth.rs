@@ -11,10 +11,10 @@ pub struct AuthResponse {
     /// True for the administrator's key.
     pub admin: bool,
     /// Id of the agent that owns the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub agent: Option<AgentId>,
     /// Id of the generator that owns the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub generator: Option<GeneratorId>,
     /// True if the key only permits reading.
     pub readonly: bool,

@@ -15,8 +15,8 @@ pub struct DeploymentObject {
     pub created_at: Timestamp,
     /// Equal to `created_at`: a revision never changes.
     pub updated_at: Timestamp,
-    /// Time at which the revision was withdrawn; absent if it was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time at which the revision was withdrawn; null if it was not.
+    #[serde(default)]
     pub deleted_at: Option<Timestamp>,
     /// Position in the global order of revisions.
     pub sequence_id: Sequence,
@@ -35,7 +35,6 @@ pub struct DeploymentObject {
 /// Request to submit a revision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct CreateDeploymentObjectRequest {
     /// Bundle.
     #[serde(default)]

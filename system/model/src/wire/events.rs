@@ -7,6 +7,8 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use crate::limits::{EVENT_STATUS_CHARS_MAX, EVENT_TYPE_CHARS_MAX};
 use crate::{AgentId, EventId, RevisionId};
 
 /// Result that an agent reports for a revision.
@@ -76,8 +78,8 @@ pub struct AgentEvent {
     pub created_at: Timestamp,
     /// Equal to `created_at`: an event never changes.
     pub updated_at: Timestamp,
-    /// Time at which the event was removed; absent if it was not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time at which the event was removed; null if it was not.
+    #[serde(default)]
     pub deleted_at: Option<Timestamp>,
     /// Id of the agent that reported the outcome.
     pub agent_id: AgentId,
@@ -88,22 +90,23 @@ pub struct AgentEvent {
     /// Result.
     pub status: EventStatus,
     /// Human-readable message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub message: Option<String>,
 }
 
 /// Report of an outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct NewAgentEvent {
     /// Id of the reporting agent; must equal the id in the path.
     pub agent_id: AgentId,
     /// Id of the revision.
     pub deployment_object_id: RevisionId,
     /// `DEPLOY`; at most 50 characters.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = EVENT_TYPE_CHARS_MAX)))]
     pub event_type: String,
     /// Result.
+    #[cfg_attr(feature = "schema", schemars(with = "String", length(min = 1, max = EVENT_STATUS_CHARS_MAX)))]
     pub status: EventStatus,
     /// Human-readable message.
     #[serde(default, skip_serializing_if = "Option::is_none")]

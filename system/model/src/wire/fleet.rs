@@ -19,16 +19,16 @@ pub struct FleetAgentRecord {
     /// `ACTIVE`, `INACTIVE`, or `DELETED`: a deleted agent that has not confirmed all removals.
     pub status: String,
     /// Time of the last heartbeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub last_heartbeat: Option<Timestamp>,
     /// Seconds since the last heartbeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub heartbeat_age_seconds: Option<i64>,
     /// Time of the last event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub last_event_at: Option<Timestamp>,
     /// Seconds since the last event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub seconds_since_last_event: Option<i64>,
     /// Number of revisions in the target state without a reported success.
     pub pending_object_count: i64,
@@ -37,10 +37,10 @@ pub struct FleetAgentRecord {
     /// Number of revisions reported as failing.
     pub health_failing: i64,
     /// True if the agent reached its Kubernetes API server, according to its last heartbeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub k8s_reachable: Option<bool>,
     /// Response time of the agent's Kubernetes API server, according to its last heartbeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub k8s_api_latency_ms: Option<i64>,
     /// Number of pending work orders.
     pub pending_work_orders: i64,
@@ -49,7 +49,7 @@ pub struct FleetAgentRecord {
     /// True if the agent has an open connection.
     pub ws_connected: bool,
     /// Time at which the connection was opened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub connected_since: Option<Timestamp>,
 }
 

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use crate::limits::{NAME_CHARS_MAX, NO_CONTROL_PATTERN};
 use crate::{AgentId, GeneratorId, LinkId};
 
 /// A generator: a client that submits stacks.
@@ -15,20 +17,20 @@ pub struct Generator {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Time of deletion; absent if not deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time of deletion; null if not deleted.
+    #[serde(default)]
     pub deleted_at: Option<Timestamp>,
     /// Unique name.
     pub name: String,
     /// Human-readable description.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub description: Option<String>,
     /// True if the generator may submit.
     pub is_active: bool,
     /// True for the broker's own generator.
     pub is_system: bool,
     /// Time of the last request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub last_active_at: Option<Timestamp>,
 }
 
@@ -38,6 +40,7 @@ pub struct Generator {
 pub struct UpdateGeneratorRequest {
     /// New name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
     pub name: Option<String>,
     /// New description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,9 +53,9 @@ pub struct UpdateGeneratorRequest {
 /// Request to create a generator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct NewGenerator {
     /// Unique name.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
     pub name: String,
     /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +75,6 @@ pub struct CreateGeneratorResponse {
 /// Request to register an agent with a generator. An agent that registers itself may omit its id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct AgentRegistrationBody {
     /// Id of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

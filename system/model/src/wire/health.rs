@@ -65,7 +65,6 @@ impl FromStr for HealthStatus {
 /// Health report of an agent for several revisions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct HealthStatusUpdate {
     /// One entry per revision.
     pub deployment_objects: Vec<DeploymentObjectHealthUpdate>,
@@ -74,7 +73,6 @@ pub struct HealthStatusUpdate {
 /// Health report of an agent for one revision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct DeploymentObjectHealthUpdate {
     /// Id of the revision.
     pub id: RevisionId,
@@ -99,8 +97,9 @@ pub struct DeploymentHealth {
     pub deployment_object_id: RevisionId,
     /// Health of the revision's objects.
     pub status: HealthStatus,
-    /// Counts of pods and conditions, in the agent's own format.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Counts of pods and conditions, in the agent's own format: a JSON document in a string.
+    #[serde(default, with = "json_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub summary: Option<Value>,
     /// Time of the check.
     pub checked_at: Timestamp,
@@ -131,5 +130,37 @@ pub struct StackHealthResponse {
     /// Worst of all statuses.
     pub overall_status: HealthStatus,
     /// One entry per revision that has a report.
-    pub deployment_objects: Vec<DeploymentHealthResponse>,
+    pub deployment_objects: Vec<StackDeploymentHealth>,
+}
+
+/// Health of one revision of a stack: how many agents report what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StackDeploymentHealth {
+    /// Id of the revision.
+    pub id: RevisionId,
+    /// Worst of all statuses.
+    pub status: HealthStatus,
+    /// Number of agents that report it as healthy.
+    pub healthy_agents: usize,
+    /// Number of agents that report it as degraded.
+    pub degraded_agents: usize,
+    /// Number of agents that report it as failing.
+    pub failing_agents: usize,
+}
+
+/// A JSON document in a string, as the published API has it.
+mod json_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    pub(super) fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.as_ref().map(Value::to_string).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| serde_json::from_str(&text).map_err(D::Error::custom)).transpose()
+    }
 }

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use crate::limits::{ANNOTATION_KEY_CHARS_MAX, ANNOTATION_VALUE_CHARS_MAX, LABEL_CHARS_MAX, WORD_PATTERN};
 use crate::{AgentId, LinkId, StackId};
 
 /// Label of an agent.
@@ -20,11 +22,11 @@ pub struct AgentLabel {
 /// Request to label an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct NewAgentLabel {
     /// Id of the agent; must equal the id in the path.
     pub agent_id: AgentId,
-    /// Label; at most 63 characters.
+    /// Label.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = LABEL_CHARS_MAX), regex(pattern = WORD_PATTERN)))]
     pub label: String,
 }
 
@@ -45,13 +47,14 @@ pub struct AgentAnnotation {
 /// Request to annotate an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct NewAgentAnnotation {
     /// Id of the agent; must equal the id in the path.
     pub agent_id: AgentId,
     /// Key, unique for the agent.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = ANNOTATION_KEY_CHARS_MAX), regex(pattern = WORD_PATTERN)))]
     pub key: String,
     /// Value.
+    #[cfg_attr(feature = "schema", schemars(length(max = ANNOTATION_VALUE_CHARS_MAX)))]
     pub value: String,
 }
 
@@ -84,12 +87,13 @@ pub struct StackAnnotation {
 /// Request to annotate a stack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct NewStackAnnotation {
     /// Id of the stack; must equal the id in the path.
     pub stack_id: StackId,
     /// Key, unique for the stack.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = ANNOTATION_KEY_CHARS_MAX), regex(pattern = WORD_PATTERN)))]
     pub key: String,
     /// Value.
+    #[cfg_attr(feature = "schema", schemars(length(max = ANNOTATION_VALUE_CHARS_MAX)))]
     pub value: String,
 }

@@ -35,10 +35,10 @@ pub use generators::{
     AgentGeneratorRegistration, AgentRegistrationBody, CreateGeneratorResponse, Generator, NewGenerator,
     UpdateGeneratorRequest,
 };
-pub use headers::{AGENT_STATUS_HEADER, EPOCH_HEADER};
+pub use headers::{AGENT_STATUS_HEADER, EPOCH_HEADER, STRICT_HEADER};
 pub use health::{
-    DeploymentHealth, DeploymentHealthResponse, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusUpdate,
-    StackHealthResponse,
+    DeploymentHealth, DeploymentHealthResponse, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusError,
+    HealthStatusUpdate, StackDeploymentHealth, StackHealthResponse,
 };
 pub use held_revisions::{HELD_REVISIONS_HEADER, HeldRevisions};
 pub use labels::{

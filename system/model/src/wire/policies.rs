@@ -33,6 +33,6 @@ pub struct StackDependency {
     /// Name of the stack.
     pub name: String,
     /// Id of the stack; absent if the stack is not in the agent's target state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub stack_id: Option<StackId>,
 }

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use crate::limits::{NAME_CHARS_MAX, NO_CONTROL_PATTERN};
 use crate::{GeneratorId, StackId};
 
 /// A stack: Kubernetes objects that are deployed together, in revisions.
@@ -15,13 +17,13 @@ pub struct Stack {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Time of deletion; absent if not deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Time of deletion; null if not deleted.
+    #[serde(default)]
     pub deleted_at: Option<Timestamp>,
     /// Name, unique among the existing stacks of the generator.
     pub name: String,
     /// Human-readable description.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub description: Option<String>,
     /// Id of the generator that owns the stack.
     pub generator_id: GeneratorId,
@@ -36,6 +38,7 @@ pub struct UpdateStackRequest {
     pub id: Option<StackId>,
     /// New name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
     pub name: Option<String>,
     /// New description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,9 +48,9 @@ pub struct UpdateStackRequest {
 /// Request to create a stack.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct NewStack {
     /// Name, unique among the stacks of the generator.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
     pub name: String,
     /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]

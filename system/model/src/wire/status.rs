@@ -5,6 +5,11 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use crate::limits::{
+    ALPHANUMERIC_PATTERN, CONDITION_MESSAGE_CHARS_MAX, CONDITION_REASON_CHARS_MAX, CONDITION_TYPE_CHARS_MAX,
+    CONDITIONS_MAX,
+};
 use crate::{AgentId, RevisionId, Sequence, StackId};
 
 /// Condition types that agents report. The broker stores others too.
@@ -50,29 +55,31 @@ impl fmt::Display for ConditionStatus {
 /// Condition as an agent reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct ReportedCondition {
     /// Type; at most 64 characters, unique within a report.
     #[serde(rename = "type")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = CONDITION_TYPE_CHARS_MAX), regex(pattern = ALPHANUMERIC_PATTERN)))]
     pub kind: String,
     /// Status.
     pub status: ConditionStatus,
     /// Machine-readable reason in CamelCase; at most 256 characters.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(length(max = CONDITION_REASON_CHARS_MAX)))]
     pub reason: String,
     /// Human-readable message; at most 4,096 characters.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(length(max = CONDITION_MESSAGE_CHARS_MAX)))]
     pub message: String,
 }
 
 /// Report of an agent about a stack on its cluster. Replaces the previous report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct StackStatusReport {
     /// Id of the revision or deletion marker that the report is about.
     pub deployment_object_id: RevisionId,
     /// At most 16 conditions.
+    #[cfg_attr(feature = "schema", schemars(length(max = CONDITIONS_MAX)))]
     pub conditions: Vec<ReportedCondition>,
 }
 
@@ -136,10 +143,10 @@ pub struct AgentStackStatus {
     /// Name of the agent's cluster.
     pub cluster_name: String,
     /// Id of the reported revision; absent without a report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub deployment_object_id: Option<RevisionId>,
     /// Sequence of the revision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub sequence_id: Option<Sequence>,
     /// Conditions by type; empty without a report.
     pub conditions: Vec<Condition>,
@@ -152,10 +159,10 @@ pub struct StackStatus {
     /// Id of the stack.
     pub stack_id: StackId,
     /// Id of the newest revision, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub deployment_object_id: Option<RevisionId>,
     /// Sequence of the revision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub sequence_id: Option<Sequence>,
     /// State over all clusters.
     pub state: StackState,

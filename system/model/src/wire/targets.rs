@@ -19,7 +19,6 @@ pub struct AgentTarget {
 /// Request to assign a stack to an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
 pub struct NewAgentTarget {
     /// Id of the agent; must equal the id in the path.
     pub agent_id: AgentId,

@@ -15,6 +15,7 @@ use sindri_model::{AgentId, GeneratorId, Pak};
 use tokio::time::Instant;
 
 use super::connection_info::PeerAddress;
+use super::denial::Denial;
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::store::{KeyHolder, StoreError, StoredKey};
@@ -181,21 +182,21 @@ impl<S: Send + Sync> FromRequestParts<S> for SenderKey {
 
 impl Actor {
     /// Checks that the actor is the administrator or this agent.
-    pub(crate) fn check_admin_or_agent(self, agent: AgentId) -> Result<(), ErrorResponse> {
-        require(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Agent(agent))
+    pub(crate) fn check_admin_or_agent(self, agent: AgentId) -> Result<(), Denial> {
+        require(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Agent(agent), Denial::AgentPakMismatch)
     }
 
     /// Checks that the actor is this agent.
-    pub(crate) fn check_agent(self, agent: AgentId) -> Result<(), ErrorResponse> {
-        require(self.0 == KeyHolder::Agent(agent))
+    pub(crate) fn check_agent(self, agent: AgentId) -> Result<(), Denial> {
+        require(self.0 == KeyHolder::Agent(agent), Denial::AgentPakMismatch)
     }
 
-    /// Checks that the actor is the administrator or this generator.
-    pub(crate) fn check_admin_or_generator(self, generator: GeneratorId) -> Result<(), ErrorResponse> {
-        require(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Generator(generator))
+    /// Checks that the actor is the administrator or this generator; `denial` is the reason if it is neither.
+    pub(crate) fn check_admin_or_generator(self, generator: GeneratorId, denial: Denial) -> Result<(), Denial> {
+        require(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Generator(generator), denial)
     }
 }
 
-fn require(is_allowed: bool) -> Result<(), ErrorResponse> {
-    if is_allowed { Ok(()) } else { Err(ErrorResponse::forbidden()) }
+fn require(is_allowed: bool, denial: Denial) -> Result<(), Denial> {
+    if is_allowed { Ok(()) } else { Err(denial) }
 }

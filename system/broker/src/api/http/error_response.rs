@@ -6,7 +6,8 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use sindri_model::Problem;
 
-use crate::store::StoreError;
+use super::denial::Denial;
+use crate::store::{RecordKind, StoreError};
 
 /// Every status of an error response, and its meaning in all operations.
 pub(crate) const STATUSES: [(u16, &str); 12] = [
@@ -44,16 +45,24 @@ impl ErrorResponse {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
+    /// Returns the same error with another code.
+    pub(crate) fn with_code(self, code: &str) -> Self {
+        Self { code: code.to_owned(), ..self }
+    }
+
     pub(crate) fn unauthorized(message: &str) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
-    pub(crate) fn forbidden() -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", "this key does not allow this operation")
-    }
-
     pub(crate) fn admin_required(message: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "admin_required", message)
+    }
+}
+
+impl From<Denial> for ErrorResponse {
+    fn from(denial: Denial) -> Self {
+        let (code, message) = denial.code_and_message();
+        Self::new(StatusCode::FORBIDDEN, code, message)
     }
 }
 
@@ -64,11 +73,12 @@ impl From<StoreError> for ErrorResponse {
             StoreError::NotFound { kind, .. } => {
                 Self::new(StatusCode::NOT_FOUND, &format!("{}_not_found", kind.code()), message)
             }
-            StoreError::AlreadyExists { kind, .. } => {
-                Self::new(StatusCode::CONFLICT, &format!("{}_exists", kind.code()), message)
+            StoreError::AlreadyExists { kind: RecordKind::Registration, .. } => {
+                Self::new(StatusCode::CONFLICT, "already_registered", message)
             }
-            StoreError::MissingReference { kind, .. } => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, &format!("{}_not_found", kind.code()), message)
+            StoreError::AlreadyExists { .. } => Self::new(StatusCode::CONFLICT, "unique_violation", message),
+            StoreError::MissingReference { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "foreign_key_violation", message)
             }
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
             StoreError::AlreadyDecided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
@@ -76,7 +86,7 @@ impl From<StoreError> for ErrorResponse {
             StoreError::DependencyCycle(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "dependency_cycle", message),
             StoreError::InvalidPolicy(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_policy", message),
             StoreError::StackSuspended(_) => Self::new(StatusCode::CONFLICT, "stack_suspended", message),
-            StoreError::NotOwner => Self::forbidden(),
+            StoreError::NotOwner => Denial::StackNotOwned.into(),
             StoreError::GeneratorInactive => Self::new(StatusCode::FORBIDDEN, "generator_inactive", message),
             StoreError::IdempotencyKeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
             StoreError::IdempotencyKeyMismatch => {

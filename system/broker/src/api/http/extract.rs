@@ -1,5 +1,8 @@
 //! Extractors of path parameters, query parameters and JSON bodies, which reject bad input with an [`ErrorResponse`].
 //!
+//! Unknown fields of a body are ignored, because clients send whole records back; a client that sends `Sindri-Strict: true`
+//! gets an error instead.
+//!
 //! A NUL character is rejected everywhere: PostgreSQL cannot store it in a text.
 
 use axum::body::Bytes;
@@ -12,8 +15,9 @@ use http::{HeaderMap, StatusCode};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sindri_model::wire::STRICT_HEADER;
 
-use super::describe::{DescribeRequest, Operation};
+use super::describe::{DescribeRequest, Operation, parameter};
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 
@@ -74,7 +78,10 @@ impl<T: JsonSchema> DescribeRequest for QueryParams<T> {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
             let is_required = required.iter().any(|required| required == name);
-            operation.parameters.push(json!({"name": name, "in": "query", "required": is_required, "schema": schema}));
+            let description = schema["description"].as_str().unwrap_or_default();
+            let mut described = parameter("query", name, description, schema.clone());
+            described["required"] = is_required.into();
+            operation.parameters.push(described);
         }
         operation.errors.insert(400);
     }
@@ -87,13 +94,13 @@ impl<T: DeserializeOwned> FromRequest<Broker> for JsonBody<T> {
     type Rejection = ErrorResponse;
 
     async fn from_request(request: Request, broker: &Broker) -> Result<Self, ErrorResponse> {
-        let media = media_type(request.headers());
+        let (media, parsing) = (media_type(request.headers()), Parsing::requested(request.headers())?);
         let bytes = read_body(request, broker).await?;
         if bytes.is_empty() {
-            return parse_json(b"{}").map(Self);
+            return parse_json(b"{}", parsing).map(Self);
         }
         if media == JSON || media.ends_with("+json") {
-            return parse_json(&bytes).map(Self);
+            return parse_json(&bytes, parsing).map(Self);
         }
         Err(unsupported_media_type(format!("the body must be {JSON}, not {media}")))
     }
@@ -103,6 +110,9 @@ impl<T: JsonSchema> DescribeRequest for JsonBody<T> {
     fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
         let schema = schemas.subschema_for::<T>();
         operation.body = Some(json!({"required": true, "content": {JSON: {"schema": schema}}}));
+        let description = "True: unknown fields in the body are an error. They are ignored otherwise.";
+        let strict = parameter("header", "Sindri-Strict", description, json!({"type": "boolean", "default": false}));
+        operation.parameters.push(strict);
         operation.errors.extend([400, 408, 413, 415]);
     }
 }
@@ -123,8 +133,33 @@ pub(crate) async fn read_body(request: Request, broker: &Broker) -> Result<Bytes
     Bytes::from_request(request, broker).await.map_err(|error| body_error(error, broker.bounds.body_bytes_max))
 }
 
+/// Treatment of unknown fields in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parsing {
+    /// They are ignored.
+    Lenient,
+    /// They are an error.
+    Strict,
+}
+
+impl Parsing {
+    /// Returns the treatment that the headers of a request ask for.
+    pub(crate) fn requested(headers: &HeaderMap) -> Result<Self, ErrorResponse> {
+        match headers.get(STRICT_HEADER).map(|value| value.as_bytes()) {
+            None | Some(b"false") => Ok(Self::Lenient),
+            Some(b"true") => Ok(Self::Strict),
+            Some(_) => {
+                Err(ErrorResponse::bad_request("invalid_header", format!("{STRICT_HEADER} must be true or false")))
+            }
+        }
+    }
+}
+
+/// Limit on the unknown fields that an error names.
+const UNKNOWN_FIELDS_MAX: usize = 10;
+
 /// Deserializes a JSON body.
-pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorResponse> {
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8], parsing: Parsing) -> Result<T, ErrorResponse> {
     let to_response = |error: serde_json::Error| {
         ErrorResponse::bad_request("invalid_json", format!("the body is not valid JSON for this operation: {error}"))
     };
@@ -136,7 +171,29 @@ pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorRe
             return Err(ErrorResponse::bad_request("invalid_json", "the body contains a NUL character"));
         }
     }
-    serde_json::from_slice(bytes).map_err(to_response)
+    match parsing {
+        Parsing::Lenient => serde_json::from_slice(bytes).map_err(to_response),
+        Parsing::Strict => parse_strictly(bytes, to_response),
+    }
+}
+
+fn parse_strictly<T: DeserializeOwned>(
+    bytes: &[u8],
+    to_response: impl Fn(serde_json::Error) -> ErrorResponse,
+) -> Result<T, ErrorResponse> {
+    let (mut deserializer, mut unknown) = (serde_json::Deserializer::from_slice(bytes), Vec::new());
+    let value = serde_ignored::deserialize(&mut deserializer, |path| {
+        if unknown.len() < UNKNOWN_FIELDS_MAX {
+            unknown.push(path.to_string());
+        }
+    })
+    .map_err(&to_response)?;
+    deserializer.end().map_err(&to_response)?;
+    if unknown.is_empty() {
+        return Ok(value);
+    }
+    let message = format!("the body has unknown fields: {}", unknown.join(", "));
+    Err(ErrorResponse::bad_request("invalid_json", message))
 }
 
 /// Checks every key and string. The recursion is limited because the parser limits the depth.

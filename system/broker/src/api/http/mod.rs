@@ -4,6 +4,7 @@
 pub(crate) mod authentication;
 pub(crate) mod compression;
 pub(crate) mod connection_info;
+pub(crate) mod denial;
 pub(crate) mod describe;
 pub(crate) mod error_response;
 pub(crate) mod extract;

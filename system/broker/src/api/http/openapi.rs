@@ -12,7 +12,7 @@ use sindri_model::Problem;
 
 use super::describe::{DescribeResponse, Operation, parameter};
 use super::error_response::STATUSES;
-use super::route::Route;
+use super::route::{Route, Tag};
 
 /// Error statuses of every operation.
 const ERRORS_OF_EVERY_OPERATION: [u16; 2] = [500, 503];
@@ -51,7 +51,8 @@ pub(crate) fn describe_routes(routes: impl IntoIterator<Item = (String, Route)>)
         let operations = paths.entry(path).or_insert_with(|| json!({}));
         operations[route.method.as_str().to_ascii_lowercase()] = operation;
     }
-    json!({
+    let schemas = schemas.take_definitions(true);
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Sindri broker",
@@ -59,9 +60,11 @@ pub(crate) fn describe_routes(routes: impl IntoIterator<Item = (String, Route)>)
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
+        "servers": [{"url": "/", "description": "The broker that serves this document."}],
+        "tags": tags(),
         "paths": paths,
         "components": {
-            "schemas": schemas.take_definitions(true),
+            "schemas": schemas,
             "responses": error_responses(),
             "securitySchemes": {
                 "key": {
@@ -72,7 +75,45 @@ pub(crate) fn describe_routes(routes: impl IntoIterator<Item = (String, Route)>)
                 },
             },
         },
-    })
+    });
+    write_enums(&mut document);
+    document
+}
+
+fn tags() -> Vec<Value> {
+    let to_value = |tag: Tag| json!({"name": tag.describe().0, "description": tag.describe().1});
+    Tag::ALL.into_iter().map(to_value).collect()
+}
+
+/// Replaces each `oneOf` of single texts by an `enum`, because generators of clients do not understand the former. The
+/// descriptions of the texts become a part of the description of the whole.
+fn write_enums(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(write_enums),
+        Value::Object(fields) => {
+            if let Some((texts, meaning)) = fields.get("oneOf").and_then(Value::as_array).and_then(|one| to_enum(one)) {
+                fields.remove("oneOf");
+                let whole = fields.get("description").and_then(Value::as_str).unwrap_or_default();
+                fields.insert("description".to_owned(), format!("{whole}\n\n{meaning}").trim().into());
+                fields.insert("type".to_owned(), "string".into());
+                fields.insert("enum".to_owned(), texts);
+            }
+            fields.values_mut().for_each(write_enums);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns the texts and what they mean; `None` if an alternative is not a single text.
+fn to_enum(alternatives: &[Value]) -> Option<(Value, String)> {
+    let texts: Option<Vec<&str>> = alternatives.iter().map(|one| one.get("const")?.as_str()).collect();
+    let texts = texts?;
+    let describe = |(text, one): (&&str, &Value)| match one["description"].as_str() {
+        Some(meaning) => format!("- `{text}`: {meaning}"),
+        None => format!("- `{text}`"),
+    };
+    let meaning: Vec<String> = texts.iter().zip(alternatives).map(describe).collect();
+    Some((json!(texts), meaning.join("\n")))
 }
 
 fn describe_operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value {
@@ -90,7 +131,9 @@ fn describe_operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) 
         path_parameters(path, description.path_schemas).chain(description.parameters).collect();
     let mut operation = json!({
         "operationId": route.name,
+        "tags": [route.tag.describe().0],
         "summary": route.summary,
+        "description": describe_roles(route),
         "parameters": parameters,
         "responses": responses,
         "security": [],
@@ -103,6 +146,14 @@ fn describe_operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) 
         operation["requestBody"] = body;
     }
     operation
+}
+
+/// Returns the description of an operation: its summary as a sentence, and who may use it.
+fn describe_roles(route: &Route) -> String {
+    let summary = route.summary;
+    let Some(roles) = route.roles else { return format!("{summary}. No key is needed.") };
+    let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+    format!("{summary}. Keys: {}.", roles.join(", "))
 }
 
 /// Returns the parameters in braces in the path, with their schemas.

@@ -10,6 +10,7 @@ use http::Method;
 use schemars::SchemaGenerator;
 
 use super::authentication::Actor;
+use super::denial::Denial;
 use super::describe::{DescribeHandler, Operation};
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
@@ -34,6 +35,47 @@ impl Role {
     }
 }
 
+/// Group of operations in the OpenAPI document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Administration,
+    Agents,
+    Approvals,
+    Generators,
+    Keys,
+    Process,
+    Stacks,
+    Webhooks,
+}
+
+impl Tag {
+    /// Every tag, by name.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Administration,
+        Self::Agents,
+        Self::Approvals,
+        Self::Generators,
+        Self::Keys,
+        Self::Process,
+        Self::Stacks,
+        Self::Webhooks,
+    ];
+
+    /// Returns the name and the description.
+    pub(crate) fn describe(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Administration => ("administration", "The whole fleet, its keys and the audit log."),
+            Self::Agents => ("agents", "Agents, what they should have, and what they report."),
+            Self::Approvals => ("approvals", "Plans that agents hold until they are approved."),
+            Self::Generators => ("generators", "Owners of stacks, and the agents that are registered with them."),
+            Self::Keys => ("keys", "The holder of a key."),
+            Self::Process => ("process", "The broker's process: probes, metrics and this document."),
+            Self::Stacks => ("stacks", "Stacks, their revisions, labels, annotations and status."),
+            Self::Webhooks => ("webhooks", "Subscriptions to events, and the delivery of their messages."),
+        }
+    }
+}
+
 /// Roles that a route accepts. The handler checks that it is the right agent or generator.
 pub(crate) type Roles = &'static [Role];
 
@@ -46,6 +88,9 @@ pub(crate) struct Route {
     /// The `operationId` in the OpenAPI document.
     pub name: &'static str,
     pub summary: &'static str,
+    pub tag: Tag,
+    /// Reason for which a role is rejected.
+    pub denial: Denial,
     /// Error statuses beyond those that the types of the handler describe.
     pub other_errors: &'static [u16],
     pub describe: fn(&mut Operation, &mut SchemaGenerator),
@@ -58,10 +103,20 @@ impl Route {
         Self { other_errors: statuses, ..self }
     }
 
+    /// Returns the route in another group of the OpenAPI document.
+    pub(crate) fn tagged(self, tag: Tag) -> Self {
+        Self { tag, ..self }
+    }
+
+    /// Returns the route with another reason for which a role is rejected.
+    pub(crate) fn denying(self, denial: Denial) -> Self {
+        Self { denial, ..self }
+    }
+
     /// Returns the path and the handler behind a check of the roles.
     pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<Broker>) {
         let handler = match self.roles {
-            Some(roles) => self.handler.route_layer(from_fn_with_state(roles, check_role)),
+            Some(roles) => self.handler.route_layer(from_fn_with_state((roles, self.denial), check_role)),
             None => self.handler,
         };
         (self.path, handler)
@@ -69,7 +124,7 @@ impl Route {
 }
 
 async fn check_role(
-    State(roles): State<Roles>,
+    State((roles, denial)): State<(Roles, Denial)>,
     actor: Actor,
     request: Request,
     next: Next,
@@ -79,7 +134,18 @@ async fn check_role(
         KeyHolder::Agent(_) => Role::Agent,
         KeyHolder::Generator(_) => Role::Generator,
     };
-    if roles.contains(&role) { Ok(next.run(request).await) } else { Err(ErrorResponse::forbidden()) }
+    if roles.contains(&role) { Ok(next.run(request).await) } else { Err(denial.into()) }
+}
+
+/// Returns the reason for which most routes with this path reject a role.
+fn usual_denial(path: &str, roles: Option<Roles>) -> Denial {
+    match (roles, path.split('/').nth(1)) {
+        (Some([Role::Admin]), _) => Denial::AdminRequired,
+        (_, Some("agents")) => Denial::AgentPakMismatch,
+        (_, Some("generators")) => Denial::GeneratorNotOwned,
+        (_, Some("stacks")) => Denial::StackNotOwned,
+        _ => Denial::Forbidden,
+    }
 }
 
 macro_rules! methods {
@@ -96,12 +162,15 @@ macro_rules! methods {
             H: Handler<T, Broker> + DescribeHandler<P>,
             T: 'static,
         {
+            let roles = roles.into();
             Route {
                 method: Method::$method,
                 path,
-                roles: roles.into(),
+                roles,
+                denial: usual_denial(path, roles),
                 name,
                 summary,
+                tag: Tag::Process,
                 other_errors: &[],
                 describe: <H as DescribeHandler<P>>::describe,
                 handler: on(MethodFilter::$method, handler),

@@ -13,14 +13,15 @@ use sindri_model::wire::{
 };
 use tokio::time::timeout;
 
-use super::validation::{check_name, check_optional_name};
+use super::repeated_delete::succeed_without;
+use super::validation::{check_agent_name, check_optional};
 use crate::api::http::authentication::Actor;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, HeartbeatAccepted, NoContent};
 use crate::broker::Broker;
-use crate::store::{Heartbeat, KeyHolder, KeyRecord, WriteContext};
+use crate::store::{Heartbeat, KeyHolder, KeyRecord, RecordKind, StoreError, WriteContext};
 
 /// Returns the holder of the key.
 pub(crate) async fn read_identity(Actor(holder): Actor) -> Json<AuthResponse> {
@@ -37,8 +38,8 @@ pub(crate) async fn create(
     context: WriteContext,
     JsonBody(request): JsonBody<CreateAgentRequest>,
 ) -> Result<Created<CreateAgentResponse>, ErrorResponse> {
-    check_name("name", &request.name)?;
-    check_name("cluster_name", &request.cluster_name)?;
+    check_agent_name("name", &request.name)?;
+    check_agent_name("cluster_name", &request.cluster_name)?;
     let agent = Agent {
         id: AgentId::generate(&broker.entropy),
         created_at: context.time,
@@ -54,7 +55,13 @@ pub(crate) async fn create(
     };
     let generators = request.generator_ids.unwrap_or_default();
     let pak = broker.generate_pak();
-    broker.store.create_agent(context, agent.clone(), KeyRecord::from(&pak), generators).await?;
+    let created = broker.store.create_agent(context, agent.clone(), KeyRecord::from(&pak), generators).await;
+    created.map_err(|error| match error {
+        StoreError::MissingReference { kind: RecordKind::Generator, .. } => {
+            ErrorResponse::bad_request("invalid_generator_id", error.to_string())
+        }
+        other => other.into(),
+    })?;
     Ok(Created(CreateAgentResponse { agent, initial_pak: pak.reveal() }))
 }
 
@@ -70,16 +77,24 @@ pub(crate) async fn list(
 /// Name and cluster name, which together identify an agent.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct AgentName {
-    name: String,
-    cluster_name: String,
+    /// Name of the agent.
+    #[schemars(required)]
+    name: Option<String>,
+    /// Name of the agent's cluster.
+    #[schemars(required)]
+    cluster_name: Option<String>,
 }
 
 pub(crate) async fn find(
     State(broker): State<Broker>,
     actor: Actor,
-    QueryParams(name): QueryParams<AgentName>,
+    QueryParams(AgentName { name, cluster_name }): QueryParams<AgentName>,
 ) -> Result<Json<Agent>, ErrorResponse> {
-    let agent = broker.store.find_agent(name.name, name.cluster_name).await?;
+    let (Some(name), Some(cluster_name)) = (name, cluster_name) else {
+        let message = "the query must have name and cluster_name";
+        return Err(ErrorResponse::bad_request("name_and_cluster_required", message));
+    };
+    let agent = broker.store.find_agent(name, cluster_name).await?;
     actor.check_admin_or_agent(agent.id)?;
     Ok(Json(broker.memory.heartbeats.apply_to(agent)))
 }
@@ -101,8 +116,8 @@ pub(crate) async fn update(
     JsonBody(changes): JsonBody<UpdateAgentRequest>,
 ) -> Result<Json<Agent>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
-    check_optional_name("name", changes.name.as_deref())?;
-    check_optional_name("cluster_name", changes.cluster_name.as_deref())?;
+    check_optional(changes.name.as_deref(), |name| check_agent_name("name", name))?;
+    check_optional(changes.cluster_name.as_deref(), |name| check_agent_name("cluster_name", name))?;
     if actor.0 != KeyHolder::Admin && has_changes(&broker.store.get_agent(agent).await?, &changes) {
         let message = "only an administrator changes the name, the cluster or the status of an agent";
         return Err(ErrorResponse::admin_required(message));
@@ -122,7 +137,7 @@ pub(crate) async fn delete(
     PathParams(agent): PathParams<AgentId>,
     context: WriteContext,
 ) -> Result<NoContent, ErrorResponse> {
-    broker.store.delete_agent(context, agent).await?;
+    succeed_without(RecordKind::Agent, broker.store.delete_agent(context, agent).await)?;
     Ok(NoContent)
 }
 
@@ -137,7 +152,7 @@ pub(crate) async fn heartbeat(
     PathParams(agent): PathParams<AgentId>,
     JsonBody(report): JsonBody<HeartbeatReport>,
 ) -> Result<HeartbeatAccepted, ErrorResponse> {
-    actor.check_agent(agent)?;
+    actor.check_admin_or_agent(agent)?;
     broker.memory.heartbeats.insert(agent, Heartbeat { received_at: broker.clock.now(), report });
     Ok(HeartbeatAccepted { status: get_status(&broker, agent).await })
 }

@@ -4,20 +4,18 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use sindri_model::limits::{DIGEST_CHARS, HOLD_REASON_CHARS_MAX, HOLD_REASONS_MAX, PLAN_BYTES_MAX};
 use sindri_model::wire::{Approval, ApprovalRequest, ApprovalState};
 use sindri_model::{AgentId, ApprovalId, GeneratorId, StackId};
 
 use crate::api::http::authentication::Actor;
+use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::broker::Broker;
 use crate::store::{KeyHolder, WriteContext};
 
-const DIGEST_CHARS: usize = 64;
-const REASONS_MAX: usize = 32;
-const REASON_CHARS_MAX: usize = 1_024;
-const PLAN_BYTES_MAX: usize = 64 * 1_024;
 /// Lower than for other lists, because each approval may contain a whole plan.
 const LIMIT_DEFAULT: i64 = 100;
 const LIMIT_MAX: i64 = 1_000;
@@ -40,10 +38,10 @@ fn check_request(request: &ApprovalRequest) -> Result<(), ErrorResponse> {
     if request.digest.len() != DIGEST_CHARS || !request.digest.bytes().all(is_hex_digit) {
         return invalid(format!("digest must have {DIGEST_CHARS} hexadecimal digits in lower case"));
     }
-    let is_long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
-    if request.reasons.len() > REASONS_MAX || request.reasons.iter().any(is_long) {
+    let is_long = |reason: &String| reason.chars().count() > HOLD_REASON_CHARS_MAX;
+    if request.reasons.len() > HOLD_REASONS_MAX || request.reasons.iter().any(is_long) {
         return invalid(format!(
-            "there must be at most {REASONS_MAX} reasons of at most {REASON_CHARS_MAX} characters"
+            "there must be at most {HOLD_REASONS_MAX} reasons of at most {HOLD_REASON_CHARS_MAX} characters"
         ));
     }
     if request.plan.len() > PLAN_BYTES_MAX {
@@ -116,6 +114,6 @@ fn visible_generator(actor: Actor) -> Result<Option<GeneratorId>, ErrorResponse>
     match actor.0 {
         KeyHolder::Admin => Ok(None),
         KeyHolder::Generator(generator) => Ok(Some(generator)),
-        KeyHolder::Agent(_) => Err(ErrorResponse::forbidden()),
+        KeyHolder::Agent(_) => Err(Denial::Forbidden.into()),
     }
 }

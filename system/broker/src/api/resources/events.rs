@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use sindri_model::limits::{EVENT_STATUS_CHARS_MAX, EVENT_TYPE_CHARS_MAX};
 use sindri_model::wire::{AgentEvent, NewAgentEvent};
 use sindri_model::{AgentId, EventId};
 
@@ -15,8 +16,6 @@ use crate::api::http::response::Created;
 use crate::broker::Broker;
 use crate::store::WriteContext;
 
-const EVENT_TYPE_CHARS_MAX: usize = 50;
-const STATUS_CHARS_MAX: usize = 10;
 /// Limit of a message. The rest is cut off, because an outcome must not be lost for the length of its message.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
@@ -35,10 +34,10 @@ pub(crate) async fn record(
         let message = format!("event_type must have 1 to {EVENT_TYPE_CHARS_MAX} characters");
         return Err(ErrorResponse::bad_request("invalid_event", message));
     }
-    if request.status.as_str().is_empty() || request.status.as_str().chars().count() > STATUS_CHARS_MAX {
+    if request.status.as_str().is_empty() || request.status.as_str().chars().count() > EVENT_STATUS_CHARS_MAX {
         return Err(ErrorResponse::bad_request(
             "invalid_event",
-            format!("status must have 1 to {STATUS_CHARS_MAX} characters"),
+            format!("status must have 1 to {EVENT_STATUS_CHARS_MAX} characters"),
         ));
     }
     let event = AgentEvent {

@@ -8,14 +8,16 @@ use sindri_model::wire::{
 };
 use sindri_model::{AgentId, GeneratorId};
 
-use super::validation::{check_name, check_optional_name};
+use super::repeated_delete::succeed_without;
+use super::validation::{check_name, check_optional};
 use crate::api::http::authentication::Actor;
+use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
 use crate::broker::Broker;
-use crate::store::{KeyHolder, KeyRecord, WriteContext};
+use crate::store::{KeyHolder, KeyRecord, RecordKind, WriteContext};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
@@ -52,7 +54,7 @@ pub(crate) async fn read(
     actor: Actor,
     PathParams(generator): PathParams<GeneratorId>,
 ) -> Result<Json<Generator>, ErrorResponse> {
-    actor.check_admin_or_generator(generator)?;
+    actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
     Ok(Json(broker.store.get_generator(generator).await?))
 }
 
@@ -63,8 +65,8 @@ pub(crate) async fn update(
     context: WriteContext,
     JsonBody(changes): JsonBody<UpdateGeneratorRequest>,
 ) -> Result<Json<Generator>, ErrorResponse> {
-    actor.check_admin_or_generator(generator)?;
-    check_optional_name("name", changes.name.as_deref())?;
+    actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
+    check_optional(changes.name.as_deref(), |name| check_name("name", name))?;
     if actor.0 != KeyHolder::Admin && changes.is_active == Some(false) {
         // A generator that is inactive does not get here, so it is active, and sends `true` with its whole record.
         return Err(ErrorResponse::admin_required("only an administrator activates and deactivates generators"));
@@ -78,7 +80,7 @@ pub(crate) async fn delete(
     PathParams(generator): PathParams<GeneratorId>,
     context: WriteContext,
 ) -> Result<NoContent, ErrorResponse> {
-    actor.check_admin_or_generator(generator)?;
+    actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
     broker.store.delete_generator(context, generator).await?;
     Ok(NoContent)
 }
@@ -102,7 +104,7 @@ pub(crate) async fn unregister(
     JsonBody(body): JsonBody<AgentRegistrationBody>,
 ) -> Result<NoContent, ErrorResponse> {
     let agent = agent_to_register(actor, &body)?;
-    broker.store.unregister_agent(context, generator, agent).await?;
+    succeed_without(RecordKind::Registration, broker.store.unregister_agent(context, generator, agent).await)?;
     Ok(NoContent)
 }
 
@@ -112,7 +114,7 @@ fn agent_to_register(actor: Actor, body: &AgentRegistrationBody) -> Result<Agent
         (KeyHolder::Agent(agent), None) => agent,
         (_, Some(agent)) => agent,
         (_, None) => {
-            return Err(ErrorResponse::bad_request("agent_id_required", "the body must name the agent in agent_id"));
+            return Err(ErrorResponse::bad_request("missing_agent_id", "the body must name the agent in agent_id"));
         }
     };
     actor.check_admin_or_agent(agent)?;
@@ -125,7 +127,7 @@ pub(crate) async fn list_registered_agents(
     PathParams(generator): PathParams<GeneratorId>,
     params: ListParams,
 ) -> Result<ListResponse<Vec<AgentGeneratorRegistration>>, ErrorResponse> {
-    actor.check_admin_or_generator(generator)?;
+    actor.check_admin_or_generator(generator, Denial::NotAuthorized)?;
     let registrations = broker.store.list_registrations_of_generator(generator, params.page()).await?;
     Ok(params.respond(registrations, |registration| registration.id))
 }

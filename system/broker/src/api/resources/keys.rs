@@ -6,6 +6,7 @@ use sindri_model::wire::{CreateGeneratorResponse, PakSummary, RotateAdminPakResp
 use sindri_model::{AgentId, GeneratorId, PakDigest};
 
 use crate::api::http::authentication::{Actor, SenderKey};
+use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::PathParams;
 use crate::api::http::pagination::{ListParams, ListResponse};
@@ -54,7 +55,7 @@ pub(crate) async fn rotate_generator_key(
     PathParams(generator): PathParams<GeneratorId>,
     context: WriteContext,
 ) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
-    actor.check_admin_or_generator(generator)?;
+    actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
     let expected = list_replaced_keys(&broker, actor, &sent, KeyHolder::Generator(generator)).await?;
     let pak = broker.generate_pak();
     let generator = broker.store.rotate_generator_key(context, generator, expected, KeyRecord::from(&pak)).await?;

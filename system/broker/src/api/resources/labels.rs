@@ -2,6 +2,9 @@
 //! to it.
 
 use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sindri_model::limits::{LABEL_CHARS_MAX, WORD_PATTERN};
 use sindri_model::wire::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
 };
@@ -97,13 +100,18 @@ pub(crate) async fn list_stack_labels(
     Ok(params.respond(labels, |label| label.id))
 }
 
+/// A label as a JSON string.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Label(#[schemars(length(min = 1, max = LABEL_CHARS_MAX), regex(pattern = WORD_PATTERN))] String);
+
 /// Adds a label; the body is the label itself as a JSON string.
 pub(crate) async fn add_stack_label(
     State(broker): State<Broker>,
     actor: Actor,
     PathParams(stack): PathParams<StackId>,
     context: WriteContext,
-    JsonBody(label): JsonBody<String>,
+    JsonBody(Label(label)): JsonBody<Label>,
 ) -> Result<Created<StackLabel>, ErrorResponse> {
     load_owned_stack(&broker, actor, stack).await?;
     check_label(&label)?;

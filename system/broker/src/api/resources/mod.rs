@@ -13,6 +13,7 @@ mod owner_filter;
 pub(crate) mod policies;
 pub(crate) mod poll;
 pub(crate) mod probes;
+mod repeated_delete;
 pub(crate) mod revisions;
 mod stack_access;
 mod stack_state;

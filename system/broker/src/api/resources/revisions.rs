@@ -1,8 +1,8 @@
 //! Revisions of stacks: submitted as JSON or as plain YAML, and immutable.
 //!
-//! A text that is not valid YAML is accepted: agents validate bundles, because they know their clusters, and report the
-//! errors in their events. The broker rejects only a text without any document, a text above the limits of the parser,
-//! and a text that cannot be stored.
+//! The broker rejects a text that is not YAML, a text without any document, a text above the limits of the parser, and a
+//! text that cannot be stored. Agents validate the objects of a bundle, because they know their clusters, and report the
+//! errors in their events.
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
@@ -10,15 +10,16 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
 use sindri_model::wire::{CreateDeploymentObjectRequest, DeploymentObject};
-use sindri_model::yaml::has_document;
+use sindri_model::yaml::{YamlError, parse_documents};
 use sindri_model::{RevisionId, StackId};
 
 use super::stack_access::load_owned_stack;
 use crate::api::http::authentication::Actor;
+use crate::api::http::denial::Denial;
 use crate::api::http::describe::{DescribeRequest, Operation};
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{
-    JsonBody, PathParams, QueryParams, media_type, parse_json, read_body, unsupported_media_type,
+    JsonBody, Parsing, PathParams, QueryParams, media_type, parse_json, read_body, unsupported_media_type,
 };
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::Created;
@@ -44,10 +45,10 @@ impl FromRequest<Broker> for Submission {
     type Rejection = ErrorResponse;
 
     async fn from_request(request: Request, broker: &Broker) -> Result<Self, ErrorResponse> {
-        let media = media_type(request.headers());
+        let (media, parsing) = (media_type(request.headers()), Parsing::requested(request.headers())?);
         let body = read_body(request, broker).await?;
         match media.as_str() {
-            "application/json" => parse_json(&body).map(Self),
+            "application/json" => parse_json(&body, parsing).map(Self),
             "application/yaml" | "text/yaml" | "application/x-yaml" => {
                 let text = String::from_utf8(body.into());
                 let yaml_content =
@@ -102,13 +103,27 @@ fn check_request(request: &CreateDeploymentObjectRequest) -> Result<(), ErrorRes
     if request.yaml_content.contains('\0') {
         return Err(ErrorResponse::bad_request(INVALID, "the YAML contains a NUL character"));
     }
-    match has_document(&request.yaml_content) {
-        Ok(false) if !request.is_deletion_marker => {
+    match parse_documents(&request.yaml_content) {
+        Ok(documents) if documents.is_empty() && !request.is_deletion_marker => {
             Err(ErrorResponse::bad_request(INVALID, "the YAML contains no document"))
         }
         Ok(_) => Ok(()),
-        Err(error) => Err(ErrorResponse::bad_request(INVALID, error.to_string())),
+        Err(errors) => Err(ErrorResponse::bad_request(INVALID, describe_errors(&errors))),
     }
+}
+
+/// Limit on the invalid documents that an error names.
+const ERRORS_MAX: usize = 10;
+
+/// Returns the errors of invalid documents, each with its line and column; of a text above a limit only that.
+fn describe_errors(errors: &[YamlError]) -> String {
+    if let Some(limit) = errors.iter().find(|error| error.is_limit) {
+        return limit.to_string();
+    }
+    let named: Vec<String> = errors.iter().take(ERRORS_MAX).map(YamlError::to_string).collect();
+    let rest = errors.len() - named.len();
+    let more = if rest == 0 { String::new() } else { format!("; and {rest} more invalid documents") };
+    format!("the text is not valid YAML: {}{more}", named.join("; "))
 }
 
 /// Query parameter that leaves the bundles out of a list.
@@ -145,13 +160,14 @@ pub(crate) async fn read(
     PathParams(revision): PathParams<RevisionId>,
 ) -> Result<Json<DeploymentObject>, ErrorResponse> {
     let record = broker.store.get_revision(revision).await?;
-    let is_allowed = match actor.0 {
-        KeyHolder::Admin => true,
-        KeyHolder::Generator(generator) => generator == record.generator,
+    let (is_allowed, denial) = match actor.0 {
+        KeyHolder::Admin => (true, Denial::AdminRequired),
+        KeyHolder::Generator(generator) => (generator == record.generator, Denial::GeneratorNotAssociated),
         KeyHolder::Agent(agent) => {
-            record.only_for.is_none_or(|only| only == agent)
-                && broker.store.is_assigned(agent, record.revision.stack_id).await?
+            let is_assigned = record.only_for.is_none_or(|only| only == agent)
+                && broker.store.is_assigned(agent, record.revision.stack_id).await?;
+            (is_assigned, Denial::AgentNotAssociated)
         }
     };
-    if is_allowed { Ok(Json(record.revision)) } else { Err(ErrorResponse::forbidden()) }
+    if is_allowed { Ok(Json(record.revision)) } else { Err(denial.into()) }
 }

@@ -4,21 +4,20 @@ use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::extract::State;
+use sindri_model::limits::{
+    CONDITION_MESSAGE_CHARS_MAX, CONDITION_REASON_CHARS_MAX, CONDITION_TYPE_CHARS_MAX, CONDITIONS_MAX,
+};
 use sindri_model::wire::{ReportedCondition, StackStatus, StackStatusReport};
 use sindri_model::{AgentId, StackId};
 
 use super::stack_state::derive_state;
 use crate::api::http::authentication::Actor;
+use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams};
 use crate::api::http::response::NoContent;
 use crate::broker::Broker;
 use crate::store::WriteContext;
-
-const CONDITIONS_MAX: usize = 16;
-const TYPE_CHARS_MAX: usize = 64;
-const REASON_CHARS_MAX: usize = 256;
-const MESSAGE_CHARS_MAX: usize = 4_096;
 
 pub(crate) async fn report(
     State(broker): State<Broker>,
@@ -51,18 +50,26 @@ fn check_conditions(conditions: &[ReportedCondition]) -> Result<(), ErrorRespons
     let mut seen = BTreeSet::new();
     for condition in conditions {
         let kind = &condition.kind;
-        if kind.is_empty() || is_longer(kind, TYPE_CHARS_MAX) || !kind.chars().all(|char| char.is_ascii_alphanumeric())
+        if kind.is_empty()
+            || is_longer(kind, CONDITION_TYPE_CHARS_MAX)
+            || !kind.chars().all(|char| char.is_ascii_alphanumeric())
         {
-            return invalid(format!("the type of a condition must have 1 to {TYPE_CHARS_MAX} letters and digits"));
+            return invalid(format!(
+                "the type of a condition must have 1 to {CONDITION_TYPE_CHARS_MAX} letters and digits"
+            ));
         }
         if !seen.insert(kind) {
             return invalid(format!("condition {kind} is reported twice"));
         }
-        if is_longer(&condition.reason, REASON_CHARS_MAX) {
-            return invalid(format!("the reason of condition {kind} has more than {REASON_CHARS_MAX} characters"));
+        if is_longer(&condition.reason, CONDITION_REASON_CHARS_MAX) {
+            return invalid(format!(
+                "the reason of condition {kind} has more than {CONDITION_REASON_CHARS_MAX} characters"
+            ));
         }
-        if is_longer(&condition.message, MESSAGE_CHARS_MAX) {
-            return invalid(format!("the message of condition {kind} has more than {MESSAGE_CHARS_MAX} characters"));
+        if is_longer(&condition.message, CONDITION_MESSAGE_CHARS_MAX) {
+            return invalid(format!(
+                "the message of condition {kind} has more than {CONDITION_MESSAGE_CHARS_MAX} characters"
+            ));
         }
     }
     Ok(())
@@ -78,7 +85,7 @@ pub(crate) async fn read(
     PathParams(stack): PathParams<StackId>,
 ) -> Result<Json<StackStatus>, ErrorResponse> {
     let reports = broker.store.get_stack_reports(stack).await?;
-    actor.check_admin_or_generator(reports.generator)?;
+    actor.check_admin_or_generator(reports.generator, Denial::StackNotOwned)?;
     Ok(Json(StackStatus {
         stack_id: stack,
         deployment_object_id: reports.newest.map(|newest| newest.id),

@@ -7,8 +7,9 @@ use sindri_model::wire::{NewStack, Stack, UpdateStackRequest};
 
 use super::owner_filter::OwnerFilter;
 use super::stack_access::load_owned_stack;
-use super::validation::{check_name, check_optional_name, stack_mismatch};
+use super::validation::{check_name, check_optional, stack_mismatch};
 use crate::api::http::authentication::Actor;
+use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
@@ -22,7 +23,7 @@ pub(crate) async fn create(
     context: WriteContext,
     JsonBody(request): JsonBody<NewStack>,
 ) -> Result<Created<Stack>, ErrorResponse> {
-    actor.check_admin_or_generator(request.generator_id)?;
+    actor.check_admin_or_generator(request.generator_id, Denial::StackGeneratorMismatch)?;
     check_name("name", &request.name)?;
     let stack = Stack {
         id: StackId::generate(&broker.entropy),
@@ -46,7 +47,7 @@ pub(crate) async fn list(
     let scope = match actor.0 {
         KeyHolder::Admin => filter.scope(),
         KeyHolder::Generator(generator) => ListScope::Generator(generator),
-        KeyHolder::Agent(_) => return Err(ErrorResponse::forbidden()),
+        KeyHolder::Agent(_) => return Err(Denial::StacksListDenied.into()),
     };
     let stacks = broker.store.list_stacks(scope, params.page()).await?;
     Ok(params.respond(stacks, |stack| stack.id))
@@ -71,7 +72,7 @@ pub(crate) async fn update(
     if changes.id.is_some_and(|id| id != stack) {
         return Err(stack_mismatch());
     }
-    check_optional_name("name", changes.name.as_deref())?;
+    check_optional(changes.name.as_deref(), |name| check_name("name", name))?;
     Ok(Json(broker.store.update_stack(context, stack, changes).await?))
 }
 

@@ -4,7 +4,7 @@ use axum::extract::State;
 use sindri_model::wire::{AgentTarget, NewAgentTarget};
 use sindri_model::{AgentId, LinkId, StackId};
 
-use super::stack_access::load_owned_stack;
+use super::stack_access::load_targetable_stack;
 use super::validation::agent_mismatch;
 use crate::api::http::authentication::Actor;
 use crate::api::http::error_response::ErrorResponse;
@@ -35,7 +35,7 @@ pub(crate) async fn add(
     if request.agent_id != agent {
         return Err(agent_mismatch());
     }
-    load_owned_stack(&broker, actor, request.stack_id).await?;
+    load_targetable_stack(&broker, actor, request.stack_id).await?;
     let target = AgentTarget { id: LinkId::generate(&broker.entropy), agent_id: agent, stack_id: request.stack_id };
     Ok(Created(broker.store.add_target(context, target).await?))
 }
@@ -46,7 +46,7 @@ pub(crate) async fn remove(
     PathParams((agent, stack)): PathParams<(AgentId, StackId)>,
     context: WriteContext,
 ) -> Result<NoContent, ErrorResponse> {
-    load_owned_stack(&broker, actor, stack).await?;
+    load_targetable_stack(&broker, actor, stack).await?;
     broker.store.remove_target(context, agent, stack).await?;
     Ok(NoContent)
 }

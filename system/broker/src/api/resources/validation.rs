@@ -1,12 +1,7 @@
 //! Checks of names, labels, annotations and ids in bodies. Each error says what is allowed in which field.
+use sindri_model::limits::{ANNOTATION_KEY_CHARS_MAX, ANNOTATION_VALUE_CHARS_MAX, LABEL_CHARS_MAX, NAME_CHARS_MAX};
 
 use crate::api::http::error_response::ErrorResponse;
-
-/// Limit of every name.
-const NAME_CHARS_MAX: usize = 255;
-const LABEL_CHARS_MAX: usize = 63;
-const ANNOTATION_KEY_CHARS_MAX: usize = 253;
-const ANNOTATION_VALUE_CHARS_MAX: usize = 4096;
 
 /// Checks that a name is neither blank nor too long, and has no control characters.
 pub(crate) fn check_name(field: &str, name: &str) -> Result<(), ErrorResponse> {
@@ -18,9 +13,17 @@ pub(crate) fn check_name(field: &str, name: &str) -> Result<(), ErrorResponse> {
     Err(ErrorResponse::bad_request("invalid_name", message))
 }
 
-/// Checks a name if there is one.
-pub(crate) fn check_optional_name(field: &str, name: Option<&str>) -> Result<(), ErrorResponse> {
-    name.map_or(Ok(()), |name| check_name(field, name))
+/// Checks a name of an agent or of its cluster.
+pub(crate) fn check_agent_name(field: &str, name: &str) -> Result<(), ErrorResponse> {
+    check_name(field, name).map_err(|error| error.with_code("invalid_agent"))
+}
+
+/// Checks a text if there is one.
+pub(crate) fn check_optional(
+    text: Option<&str>,
+    check: impl FnOnce(&str) -> Result<(), ErrorResponse>,
+) -> Result<(), ErrorResponse> {
+    text.map_or(Ok(()), check)
 }
 
 pub(crate) fn check_label(label: &str) -> Result<(), ErrorResponse> {

@@ -13,6 +13,7 @@ use sindri_model::{AgentId, DeliveryId, WebhookId};
 use super::validation::check_offset;
 use super::webhooks::require_settings;
 use crate::api::http::authentication::Actor;
+use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
@@ -129,7 +130,7 @@ pub(crate) async fn report_result(
     PathParams(delivery): PathParams<DeliveryId>,
     JsonBody(result): JsonBody<DeliveryResultRequest>,
 ) -> Result<Json<EmptyObject>, ErrorResponse> {
-    let KeyHolder::Agent(agent) = actor.0 else { return Err(ErrorResponse::forbidden()) };
+    let KeyHolder::Agent(agent) = actor.0 else { return Err(Denial::AgentPakRequired.into()) };
     let acquired = broker.store.get_acquired_delivery(agent, delivery).await?;
     let (webhook, ended_at) = (broker.store.get_webhook(acquired.subscription_id).await?.public, broker.clock.now());
     let outcome = broker.decide_outcome(ended_at, result.success, acquired.attempts + 1, webhook.max_retries);

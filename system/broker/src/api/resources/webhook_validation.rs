@@ -3,32 +3,38 @@
 use std::collections::BTreeMap;
 
 use http::header::AUTHORIZATION;
+use sindri_model::limits::{WEBHOOK_LABELS_MAX, WEBHOOK_RETRIES_MAX};
 
 use super::validation;
 use crate::api::http::error_response::ErrorResponse;
 use crate::event_types::EventPatterns;
 use crate::webhooks::TargetPolicy;
 use crate::webhooks::headers::ExtraHeaders;
-use crate::webhooks::schedule::RETRIES_MAX;
+
 use crate::webhooks::send::parse_timeout;
 use crate::webhooks::signature::Secret;
 use crate::webhooks::target::Target;
 
-const LABELS_MAX: usize = 100;
+/// Code of every error without a code of its own.
+const INVALID: &str = "invalid_webhook";
 
 pub(crate) fn check_name(name: &str) -> Result<(), ErrorResponse> {
-    validation::check_name("name", name)
+    validation::check_name("name", name).map_err(|error| error.with_code(INVALID))
 }
 
 pub(crate) fn check_url(url: &str, policy: TargetPolicy) -> Result<(), ErrorResponse> {
-    let target = Target::parse(url, policy);
-    target.map(drop).map_err(|error| ErrorResponse::bad_request("invalid_webhook_url", error.to_string()))
+    if url.is_empty() {
+        return Err(ErrorResponse::bad_request("url_required", "url must not be empty"));
+    }
+    let has_scheme = |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    if !has_scheme("http://") && !has_scheme("https://") {
+        return Err(ErrorResponse::bad_request("invalid_url_scheme", "url must begin with https:// or http://"));
+    }
+    Target::parse(url, policy).map(drop).map_err(|error| invalid(error.to_string()))
 }
 
 pub(crate) fn check_event_types(types: &[String]) -> Result<(), ErrorResponse> {
-    EventPatterns::parse(types)
-        .map(drop)
-        .map_err(|error| ErrorResponse::bad_request("invalid_event_type", error.to_string()))
+    EventPatterns::parse(types).map(drop).map_err(|error| invalid(error.to_string()))
 }
 
 pub(crate) fn check_auth_header(header: &str) -> Result<(), ErrorResponse> {
@@ -37,15 +43,15 @@ pub(crate) fn check_auth_header(header: &str) -> Result<(), ErrorResponse> {
 }
 
 pub(crate) fn check_labels(labels: &[String]) -> Result<(), ErrorResponse> {
-    if labels.len() > LABELS_MAX {
-        return Err(invalid(format!("there may be at most {LABELS_MAX} target_labels")));
+    if labels.len() > WEBHOOK_LABELS_MAX {
+        return Err(invalid(format!("there may be at most {WEBHOOK_LABELS_MAX} target_labels")));
     }
-    labels.iter().try_for_each(|label| validation::check_label(label))
+    labels.iter().try_for_each(|label| validation::check_label(label).map_err(|error| error.with_code(INVALID)))
 }
 
 pub(crate) fn check_retries(retries: i64) -> Result<(), ErrorResponse> {
-    let is_allowed = (0..=i64::from(RETRIES_MAX)).contains(&retries);
-    if is_allowed { Ok(()) } else { Err(invalid(format!("max_retries must be 0 to {RETRIES_MAX}"))) }
+    let is_allowed = (0..=i64::from(WEBHOOK_RETRIES_MAX)).contains(&retries);
+    if is_allowed { Ok(()) } else { Err(invalid(format!("max_retries must be 0 to {WEBHOOK_RETRIES_MAX}"))) }
 }
 
 pub(crate) fn check_timeout(seconds: i64) -> Result<(), ErrorResponse> {
@@ -59,5 +65,5 @@ pub(crate) fn parse_secret(text: &str) -> Result<Secret, ErrorResponse> {
 }
 
 fn invalid(message: String) -> ErrorResponse {
-    ErrorResponse::bad_request("invalid_webhook", message)
+    ErrorResponse::bad_request(INVALID, message)
 }

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_5.sql"),
     include_str!("schema_6.sql"),
     include_str!("schema_7.sql"),
+    include_str!("schema_8.sql"),
 ];
 /// Key of the advisory lock with which one broker migrates while others wait: an arbitrary number.
 const LOCK: i64 = 0x51_4d_52_49;

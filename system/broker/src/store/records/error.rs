@@ -11,8 +11,10 @@ use thiserror::Error;
 pub enum RecordKind {
     /// An agent.
     Agent,
-    /// An annotation.
-    Annotation,
+    /// An annotation of an agent.
+    AgentAnnotation,
+    /// A label of an agent.
+    AgentLabel,
     /// A plan that an agent does not execute without an approval.
     Approval,
     /// A webhook message.
@@ -21,14 +23,16 @@ pub enum RecordKind {
     Event,
     /// A generator.
     Generator,
-    /// A label.
-    Label,
     /// A registration of an agent with a generator.
     Registration,
     /// A revision of a stack.
     Revision,
     /// A stack.
     Stack,
+    /// An annotation of a stack.
+    StackAnnotation,
+    /// A label of a stack.
+    StackLabel,
     /// The report of an agent about a stack.
     StackStatus,
     /// An explicit target.
@@ -42,17 +46,19 @@ impl RecordKind {
     pub fn code(self) -> &'static str {
         match self {
             Self::Agent => "agent",
-            Self::Annotation => "annotation",
+            Self::AgentAnnotation => "agent_annotation",
+            Self::AgentLabel => "agent_label",
             Self::Approval => "approval",
-            Self::Delivery => "webhook_delivery",
+            Self::Delivery => "delivery",
             Self::Event => "agent_event",
             Self::Generator => "generator",
-            Self::Label => "label",
             Self::Registration => "registration",
             Self::Revision => "deployment_object",
             Self::Stack => "stack",
+            Self::StackAnnotation => "stack_annotation",
+            Self::StackLabel => "stack_label",
             Self::StackStatus => "stack_status",
-            Self::Target => "target",
+            Self::Target => "agent_target",
             Self::Webhook => "webhook",
         }
     }
@@ -61,19 +67,16 @@ impl RecordKind {
 impl fmt::Display for RecordKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::AgentAnnotation | Self::StackAnnotation => "annotation",
+            Self::AgentLabel | Self::StackLabel => "label",
             Self::Delivery => "webhook delivery",
             Self::Event => "event",
             Self::Revision => "deployment object",
             Self::StackStatus => "status of stack",
-            Self::Agent
-            | Self::Annotation
-            | Self::Approval
-            | Self::Generator
-            | Self::Label
-            | Self::Registration
-            | Self::Stack
-            | Self::Target
-            | Self::Webhook => self.code(),
+            Self::Target => "target",
+            Self::Agent | Self::Approval | Self::Generator | Self::Registration | Self::Stack | Self::Webhook => {
+                self.code()
+            }
         })
     }
 }

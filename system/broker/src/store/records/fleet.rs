@@ -26,3 +26,14 @@ pub struct FleetEntry {
     /// Number of newest revisions whose health it reports as failing.
     pub failing: i64,
 }
+
+/// Numbers of records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordCounts {
+    /// Agents that are active and not deleted.
+    pub active_agents: i64,
+    /// Stacks that are not deleted.
+    pub stacks: i64,
+    /// Revisions and deletion markers.
+    pub revisions: i64,
+}

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -389,6 +389,54 @@ CREATE INDEX deliveries_queue ON deliveries (webhook_id, due_at, position) WHERE
 -- Messages that wait have the labels of their subscription.
 UPDATE deliveries SET target_labels = (SELECT webhooks.target_labels FROM webhooks WHERE webhooks.id = webhook_id)
   WHERE completed_at IS NULL;
+";
+
+/// Two webhook subscriptions may have one name. SQLite cannot drop the constraint, so both tables are copied.
+const SEVENTH: &str = "
+CREATE TABLE webhooks_new (
+    id              TEXT PRIMARY KEY,
+    name            TEXT NOT NULL,
+    event_types     TEXT NOT NULL,
+    filters         TEXT,
+    target_labels   TEXT,
+    enabled         INTEGER NOT NULL,
+    max_retries     INTEGER NOT NULL,
+    timeout_seconds INTEGER NOT NULL,
+    created_by      TEXT,
+    created_at      INTEGER NOT NULL,
+    updated_at      INTEGER NOT NULL,
+    url             BLOB NOT NULL,
+    auth_header     BLOB,
+    signing_secret  BLOB NOT NULL
+) STRICT;
+CREATE TABLE deliveries_new (
+    position        INTEGER PRIMARY KEY AUTOINCREMENT,
+    id              TEXT NOT NULL UNIQUE,
+    webhook_id      TEXT NOT NULL REFERENCES webhooks_new (id),
+    event_type      TEXT NOT NULL,
+    event_id        TEXT NOT NULL,
+    payload         TEXT NOT NULL,
+    target_labels   TEXT,
+    status          TEXT NOT NULL,
+    acquired_by     TEXT,
+    acquired_until  INTEGER,
+    attempts        INTEGER NOT NULL,
+    last_attempt_at INTEGER,
+    due_at          INTEGER NOT NULL,
+    last_error      TEXT,
+    created_at      INTEGER NOT NULL,
+    completed_at    INTEGER
+) STRICT;
+INSERT INTO webhooks_new SELECT * FROM webhooks;
+INSERT INTO deliveries_new SELECT * FROM deliveries;
+DROP TABLE deliveries;
+DROP TABLE webhooks;
+ALTER TABLE webhooks_new RENAME TO webhooks;
+ALTER TABLE deliveries_new RENAME TO deliveries;
+CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, position);
+CREATE INDEX deliveries_due ON deliveries (due_at) WHERE completed_at IS NULL;
+CREATE INDEX deliveries_queue ON deliveries (webhook_id, due_at, position) WHERE completed_at IS NULL;
+CREATE INDEX webhooks_by_name ON webhooks (name, id);
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

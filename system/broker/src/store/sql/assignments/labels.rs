@@ -33,7 +33,7 @@ pub(crate) async fn add_to_agent(
     let sql = "INSERT INTO agent_labels (id, agent_id, label) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     require_inserted(
         execute(session, sql, values![label.id, label.agent_id, &label.label]).await?,
-        RecordKind::Label,
+        RecordKind::AgentLabel,
         &label.label,
     )?;
     matching::update_agent(session, &context, label.agent_id).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn remove_from_agent(
     agents::check_exists(session, agent).await?;
     let sql = "DELETE FROM agent_labels WHERE agent_id = ?1 AND label = ?2";
     let was_removed = execute(session, sql, values![agent, &label]).await? > 0;
-    require_that(was_removed, RecordKind::Label, &label)?;
+    require_that(was_removed, RecordKind::AgentLabel, &label)?;
     matching::update_agent(session, &context, agent).await?;
     record_audit(session, &context, "agent.unlabelled", ("agent", agent.to_string()), &label).await
 }
@@ -78,7 +78,7 @@ pub(crate) async fn annotate_agent(
     let sql = "INSERT INTO agent_annotations (id, agent_id, key, value) VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT DO NOTHING";
     let rows = execute(session, sql, values![annotation.id, agent, &annotation.key, &annotation.value]).await?;
-    require_inserted(rows, RecordKind::Annotation, &annotation.key)?;
+    require_inserted(rows, RecordKind::AgentAnnotation, &annotation.key)?;
     matching::update_agent(session, &context, agent).await?;
     record_audit(session, &context, "agent.annotated", ("agent", agent.to_string()), &annotation.key).await?;
     Ok(annotation)
@@ -94,7 +94,7 @@ pub(crate) async fn remove_annotation_from_agent(
     agents::check_exists(session, agent).await?;
     let sql = "DELETE FROM agent_annotations WHERE agent_id = ?1 AND key = ?2";
     let was_removed = execute(session, sql, values![agent, &key]).await? > 0;
-    require_that(was_removed, RecordKind::Annotation, &key)?;
+    require_that(was_removed, RecordKind::AgentAnnotation, &key)?;
     matching::update_agent(session, &context, agent).await?;
     record_audit(session, &context, "agent.unannotated", ("agent", agent.to_string()), &key).await
 }
@@ -120,7 +120,7 @@ pub(crate) async fn add_to_stack(
     let sql = "INSERT INTO stack_labels (id, stack_id, label) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     require_inserted(
         execute(session, sql, values![label.id, label.stack_id, &label.label]).await?,
-        RecordKind::Label,
+        RecordKind::StackLabel,
         &label.label,
     )?;
     matching::update_stack(session, &context, label.stack_id).await?;
@@ -138,7 +138,7 @@ pub(crate) async fn remove_from_stack(
     stacks::get(session, stack).await?;
     let sql = "DELETE FROM stack_labels WHERE stack_id = ?1 AND label = ?2";
     let was_removed = execute(session, sql, values![stack, &label]).await? > 0;
-    require_that(was_removed, RecordKind::Label, &label)?;
+    require_that(was_removed, RecordKind::StackLabel, &label)?;
     matching::update_stack(session, &context, stack).await?;
     record_audit(session, &context, "stack.unlabelled", ("stack", stack.to_string()), &label).await
 }
@@ -167,7 +167,7 @@ pub(crate) async fn annotate_stack(
     let sql = "INSERT INTO stack_annotations (id, stack_id, key, value) VALUES (?1, ?2, ?3, ?4)
                ON CONFLICT DO NOTHING";
     let rows = execute(session, sql, values![annotation.id, stack, &annotation.key, &annotation.value]).await?;
-    require_inserted(rows, RecordKind::Annotation, &annotation.key)?;
+    require_inserted(rows, RecordKind::StackAnnotation, &annotation.key)?;
     matching::update_stack(session, &context, stack).await?;
     policies::handle_annotation_change(session, stack, &annotation.key).await?;
     record_audit(session, &context, "stack.annotated", ("stack", stack.to_string()), &annotation.key).await?;
@@ -184,7 +184,7 @@ pub(crate) async fn remove_annotation_from_stack(
     stacks::get(session, stack).await?;
     let sql = "DELETE FROM stack_annotations WHERE stack_id = ?1 AND key = ?2";
     let was_removed = execute(session, sql, values![stack, &key]).await? > 0;
-    require_that(was_removed, RecordKind::Annotation, &key)?;
+    require_that(was_removed, RecordKind::StackAnnotation, &key)?;
     matching::update_stack(session, &context, stack).await?;
     policies::handle_annotation_change(session, stack, &key).await?;
     record_audit(session, &context, "stack.unannotated", ("stack", stack.to_string()), &key).await

@@ -103,7 +103,11 @@ pub(crate) async fn list(session: &mut dyn Session, filter: AuditFilter) -> Resu
     let total = fetch_one(session, sql, &counted, single_column).await?.unwrap_or(0);
     values.extend_from_slice(values![filter.limit, filter.offset, filter.after]);
     let sql = matching!(
-        "SELECT id, at, actor_type, actor_id, action, resource_type, resource_id, details, ip_address, user_agent",
+        "SELECT id, at, actor_type, actor_id,
+            CASE actor_type WHEN 'agent' THEN (SELECT name FROM agents WHERE agents.id = audit.actor_id)
+              WHEN 'generator' THEN (SELECT name FROM generators WHERE generators.id = audit.actor_id)
+              ELSE actor_type END,
+            action, resource_type, resource_id, details, ip_address, user_agent",
         "AND (CAST(?11 AS TEXT) IS NULL OR position < (SELECT position FROM audit WHERE id = ?11))
          ORDER BY position DESC LIMIT ?9 OFFSET ?10"
     );
@@ -117,6 +121,7 @@ fn read(row: &mut Row) -> Result<AuditLog, StoreError> {
         timestamp: at,
         actor_type: row.take()?,
         actor_id: row.take()?,
+        actor_name: row.take()?,
         action: row.take()?,
         resource_type: row.take()?,
         resource_id: row.take()?,

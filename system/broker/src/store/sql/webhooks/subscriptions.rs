@@ -6,8 +6,8 @@ use sindri_model::wire::WebhookResponse;
 
 use crate::store::records::{EncryptedParts, Page, RecordKind, Reencrypt, StoreError, WebhookRecord, WriteContext};
 use crate::store::sql::shared::idempotency::IdempotentRequest;
-use crate::store::sql::shared::lookup::{require, require_inserted, require_that};
-use crate::store::sql::shared::session::{Session, execute, execute_batch, fetch_all, fetch_one, has_rows};
+use crate::store::sql::shared::lookup::{require, require_that};
+use crate::store::sql::shared::session::{Session, execute, execute_batch, fetch_all, fetch_one};
 use crate::store::sql::shared::values::{Row, Value, row, to_json, values};
 use crate::store::sql::shared::{audit, idempotency};
 
@@ -37,8 +37,8 @@ pub(crate) async fn create(
     idempotency::reject_repeated(session, request.as_ref()).await?;
     let sql = "INSERT INTO webhooks (id, name, event_types, filters, target_labels, enabled, max_retries,
                  timeout_seconds, created_by, created_at, updated_at, url, auth_header, signing_secret)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING";
-    require_inserted(execute(session, sql, &to_row(&webhook)).await?, RecordKind::Webhook, &webhook.public.name)?;
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    execute(session, sql, &to_row(&webhook)).await?;
     idempotency::record(session, request.as_ref(), webhook.public.id).await?;
     record_audit(session, &context, "webhook.created", &webhook.public).await
 }
@@ -95,10 +95,6 @@ pub(crate) async fn replace(
     context: WriteContext,
     webhook: WebhookRecord,
 ) -> Result<(), StoreError> {
-    let sql = "SELECT 1 FROM webhooks WHERE name = ?1 AND id <> ?2";
-    if has_rows(session, sql, values![&webhook.public.name, webhook.public.id]).await? {
-        return Err(StoreError::AlreadyExists { kind: RecordKind::Webhook, name: webhook.public.name });
-    }
     let sql = "UPDATE webhooks SET name = ?2, event_types = ?3, filters = ?4, target_labels = ?5, enabled = ?6,
                  max_retries = ?7, timeout_seconds = ?8, created_by = ?9, created_at = ?10, updated_at = ?11,
                  url = ?12, auth_header = ?13, signing_secret = ?14 WHERE id = ?1";
