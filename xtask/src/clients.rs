@@ -41,7 +41,12 @@ fn test_typescript(directory: &Path, broker: &RunningBroker) -> Result<Counts, S
     let is_installed = copy_sources(directory, &copied, "package-lock.json")?;
     if !is_installed {
         let install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
-        succeed(Run::program("npm").args(install).directory(directory))?;
+        if let Err(reason) = succeed(Run::program("npm").args(install).directory(directory)) {
+            println!("npm: {reason}");
+            return Ok(Counts::skipped(
+                "TypeScript client and linter of the OpenAPI document (npm cannot install them)",
+            ));
+        }
         record_installed(directory, "package-lock.json")?;
     }
     let program = |name: &str| Run::program(directory.join("node_modules/.bin").join(name)).directory(directory);
@@ -59,9 +64,14 @@ fn test_python(directory: &Path, broker: &RunningBroker) -> Result<Counts, Strin
     let is_installed = copy_sources(directory, &copied, "requirements.txt")?;
     let python = directory.join("environment/bin/python");
     if !is_installed {
-        succeed(Run::program("python3").args(["-m", "venv", "environment"]).directory(directory))?;
         let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
-        succeed(Run::program(&python).args(install).directory(directory))?;
+        let environment = Run::program("python3").args(["-m", "venv", "environment"]).directory(directory);
+        let installed =
+            succeed(environment).and_then(|()| succeed(Run::program(&python).args(install).directory(directory)));
+        if let Err(reason) = installed {
+            println!("pip: {reason}");
+            return Ok(Counts::skipped("Python client (pip cannot install its generator; Debian needs python3-venv)"));
+        }
         record_installed(directory, "requirements.txt")?;
     }
     let generate = ["-m", "openapi_python_client", "generate", "--overwrite", "--fail-on-warning", "--meta", "none"];
