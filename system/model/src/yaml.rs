@@ -237,7 +237,7 @@ mod tests {
         for (text, line, column) in [
             ("a: b: c\n", 1, 5),
             ("a: 1\n---\n\tb: 1\n", 3, 1),
-            ("---\nx: 1\n--- {a: 1, b: ]\n", 3, 16),
+            ("---\nx: 1\n--- {a: 1, b: ]\n", 3, 15),
             ("a: 1\n---\na: 1\na: 2\n", 3, 1),
         ] {
             let error = parse_documents(text).unwrap_err().remove(0);
