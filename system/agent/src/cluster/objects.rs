@@ -408,16 +408,6 @@ impl Cluster {
         self.list(format!("list {}", resource.plural), resource, None, "").await
     }
 
-    /// Returns the resourceVersion that a list of a type has now.
-    pub(crate) async fn read_list_version(&self, resource: &ApiResource) -> Result<String, ClusterError> {
-        let namespace = self.namespace_scope().filter(|_| resource.namespaced);
-        let operation = Operation::Other(format!("list labelled {}", resource.plural));
-        let path = format!("{}?limit=1&labelSelector={STACK_LABEL}", resource.path(namespace));
-        let request = ApiRequest::get(operation, path).accepting(METADATA_LIST);
-        let page: Page<IgnoredAny> = self.api.send_for_response(&request).await?.read(&request)?;
-        Ok(page.metadata.unwrap_or_default().resource_version.unwrap_or_default())
-    }
-
     /// Returns the metadata of every object of a type in a namespace, or in the cluster, if one page holds them all.
     pub(crate) async fn list_single_page(
         &self,

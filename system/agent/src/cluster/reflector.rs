@@ -32,7 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 pub struct Reflector {
     types: Mutex<BTreeMap<Arc<ApiResource>, WatchedType>>,
     type_added: Notify,
-    /// Number of lists whose resourceVersion was lower than the one before.
+    /// Number of lists that show that resourceVersions have gone back.
     restores: AtomicU64,
 }
 
@@ -59,8 +59,6 @@ enum Existence {
 
 /// Reason why a watch ended without an error.
 enum WatchEnd {
-    /// The server ended it.
-    Closed,
     /// Everything must be listed again.
     ListAgain,
     /// The cluster does not serve the type any more.
@@ -125,15 +123,20 @@ impl Reflector {
     async fn watch_type(&self, resource: Arc<ApiResource>, cluster: &Cluster, queue: &PassQueue) {
         let mut pause = PAUSE_FIRST;
         loop {
+            let started = Instant::now();
             match self.list_and_watch(&resource, cluster, queue).await {
-                Ok(WatchEnd::ListAgain | WatchEnd::Closed) => pause = PAUSE_FIRST,
+                Ok(WatchEnd::ListAgain) => pause = PAUSE_FIRST,
                 Ok(WatchEnd::NotServed) => {
                     self.lock().remove(&resource);
                     return;
                 }
                 Err(error) => {
                     tracing::info!("{error}");
+                    // Events may be missed until the watch is open again.
                     self.set_current(&resource, false);
+                    if started.elapsed() > PAUSE_MAX {
+                        pause = PAUSE_FIRST;
+                    }
                     sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
@@ -155,35 +158,21 @@ impl Reflector {
         };
         self.replace_all(resource, objects, &version, queue);
         let (resync_at, mut pause) = (Instant::now() + RESYNC_INTERVAL, PAUSE_FIRST);
-        let mut is_interrupted = false;
         while Instant::now() < resync_at {
             let opened = Instant::now();
-            let follow = async {
-                // After a restore of etcd a watch would report nothing until the versions have caught up.
-                if is_interrupted && is_older(&cluster.read_list_version(resource).await?, &version) {
-                    return Ok(WatchEnd::ListAgain);
-                }
-                self.follow_watch(resource, cluster, queue, &mut version).await
-            };
-            let watched = timeout_at(resync_at, follow).await;
-            is_interrupted = matches!(watched, Ok(Err(_)));
+            let watched = timeout_at(resync_at, self.follow_watch(resource, cluster, queue, &mut version)).await;
             match watched {
                 Err(_) => return Ok(WatchEnd::ListAgain),
-                Ok(Ok(end @ (WatchEnd::ListAgain | WatchEnd::NotServed))) => return Ok(end),
-                Ok(Ok(WatchEnd::Closed)) if opened.elapsed() > PAUSE_MAX => pause = PAUSE_FIRST,
+                Ok(Ok(())) if opened.elapsed() > PAUSE_MAX => pause = PAUSE_FIRST,
                 // A server that ends every watch at once is not asked without a pause.
-                Ok(Ok(WatchEnd::Closed)) => {
+                Ok(Ok(())) => {
                     sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
                 Ok(Err(error)) if error.is_expired() || error.is_not_found() => return Ok(WatchEnd::ListAgain),
-                Ok(Err(error)) => {
-                    tracing::info!("{error}");
-                    // Events may be missed until the watch is open again.
-                    self.set_current(resource, false);
-                    sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
+                // While it was interrupted etcd may have been restored, so that a watch from the last version would miss
+                // what is different since: everything is listed again.
+                Ok(Err(error)) => return Err(error),
             }
         }
         Ok(WatchEnd::ListAgain)
@@ -196,7 +185,7 @@ impl Reflector {
         cluster: &Cluster,
         queue: &PassQueue,
         version: &mut String,
-    ) -> Result<WatchEnd, ClusterError> {
+    ) -> Result<(), ClusterError> {
         let mut watch = cluster.watch(resource, version).await?;
         self.set_current(resource, true);
         while let Some(event) = watch.next_event().await? {
@@ -208,7 +197,7 @@ impl Reflector {
             }
             self.set_seen_version(resource, version);
         }
-        Ok(WatchEnd::Closed)
+        Ok(())
     }
 
     fn begin_list(&self, resource: &Arc<ApiResource>) {
@@ -229,10 +218,7 @@ impl Reflector {
     ) {
         let mut changed: BTreeSet<StackId> = BTreeSet::new();
         if let Some(watched) = self.lock().get_mut(resource) {
-            if is_older(list_version, &watched.seen_version) {
-                tracing::warn!("resourceVersions of {} have gone back: etcd was restored", resource.plural);
-                self.restores.fetch_add(1, Ordering::Relaxed);
-            }
+            let mut is_restored = is_older(list_version, &watched.seen_version);
             let mut before = std::mem::take(&mut watched.objects);
             let written = std::mem::take(&mut watched.written_during_list);
             for object in objects {
@@ -241,6 +227,12 @@ impl Reflector {
                     watched.objects.insert(object.key.clone(), object);
                     continue;
                 }
+                // Versions of an object only grow, and all objects up to the last version are known.
+                let is_older = match &known {
+                    Some(known) => object.is_older_than(known),
+                    None => is_older(&object.resource_version, &watched.seen_version),
+                };
+                is_restored |= is_older && !written.contains(&object.key);
                 match known.filter(|known| written.contains(&known.key) && object.is_older_than(known)) {
                     Some(newer) => drop(watched.objects.insert(newer.key.clone(), newer)),
                     None => {
@@ -258,6 +250,10 @@ impl Reflector {
             }
             list_version.clone_into(&mut watched.seen_version);
             watched.is_current = true;
+            if is_restored {
+                tracing::warn!("resourceVersions of {} have gone back: etcd was restored", resource.plural);
+                self.restores.fetch_add(1, Ordering::Relaxed);
+            }
         }
         changed.into_iter().for_each(|stack| queue.request(stack, Reason::ObjectEvent));
     }
@@ -427,6 +423,27 @@ mod tests {
             receive_event(reflector, "3", Existence::Present, queue);
         });
         assert_eq!(event, (Some("3".into()), true), "later events are compared with the list");
+    }
+
+    #[test]
+    fn a_restore_of_etcd_is_noticed_also_when_the_versions_have_caught_up() {
+        let restores_after = |objects: Vec<LiveObject>, list_version: &str| {
+            let mut restores = 0;
+            state_after(|reflector, queue| {
+                receive_event(reflector, "6", Existence::Present, queue);
+                reflector.begin_list(&config_maps());
+                reflector.replace_all(&config_maps(), objects, list_version, queue);
+                restores = reflector.restores();
+            });
+            restores
+        };
+        assert_eq!(restores_after(vec![object("6")], "9"), 0);
+        assert_eq!(restores_after(vec![object("8")], "9"), 0, "the object was changed");
+        assert_eq!(restores_after(vec![object("6")], "4"), 1, "the list is older");
+        assert_eq!(restores_after(vec![object("3")], "9"), 1, "the object is older");
+        let mut other = object("4");
+        other.key = Arc::new(ObjectKey { name: "b".into(), ..ObjectKey::clone(&other.key) });
+        assert_eq!(restores_after(vec![object("6"), other], "9"), 1, "an object that was gone exists again");
     }
 
     #[test]
