@@ -38,6 +38,8 @@ pub struct PassCache {
     had_inventory: bool,
     /// Number of restores of etcd that are reflected in the cached state.
     restores: u64,
+    /// True if etcd was restored since the inventory was read.
+    is_restored: bool,
     /// Result of the last pass.
     last_applied: Option<AppliedState>,
     /// Objects that were ready after the last pass, while others wait for them.
@@ -91,8 +93,8 @@ impl Pass<'_> {
     pub async fn run(&self, cache: &mut PassCache) -> Result<PassSummary, PassError> {
         let restores = self.reflector.restores();
         if cache.restores != restores {
-            // The inventory has gone back too, and names objects that exist again.
-            *cache = PassCache { had_inventory: cache.had_inventory, restores, ..PassCache::default() };
+            let (had_inventory, is_restored) = (cache.had_inventory, cache.is_restored || cache.had_inventory);
+            *cache = PassCache { had_inventory, restores, is_restored, ..PassCache::default() };
         }
         if self.revision.is_from_copy() {
             self.check_is_applied(cache).await?;
@@ -247,8 +249,8 @@ impl Pass<'_> {
     async fn fill_cache(&self, cache: &mut PassCache) -> Result<(), PassError> {
         let (revision, ignore) = (self.revision, &self.policy.ignore);
         if cache.inventory.is_none() {
-            cache.inventory = Some(self.read_inventory(cache.had_inventory).await?);
-            cache.had_inventory = true;
+            cache.inventory = Some(self.read_inventory(cache).await?);
+            (cache.had_inventory, cache.is_restored) = (true, false);
         }
         let is_resolved = cache
             .desired
@@ -265,14 +267,17 @@ impl Pass<'_> {
     }
 
     /// Reads the inventory of the stack. One that was lost, as a whole or in part, is built again from a search of the
-    /// cluster, before anything is concluded from it.
-    async fn read_inventory(&self, had_inventory: bool) -> Result<Inventory, PassError> {
+    /// cluster, before anything is concluded from it; and so is one of before a restore of etcd: objects that were deleted
+    /// since exist again.
+    async fn read_inventory(&self, cache: &PassCache) -> Result<Inventory, PassError> {
         let (cluster, stack) = (self.cluster, self.revision.stack_id);
         let (mut inventory, completeness) = load_inventory(cluster, stack).await?;
         let is_lost = match completeness {
-            Completeness::Complete => false,
+            Completeness::Complete => cache.is_restored,
             Completeness::Partial => true,
-            Completeness::Missing => had_inventory || self.revision.is_deletion_marker || self.is_known_stack().await,
+            Completeness::Missing => {
+                cache.had_inventory || self.revision.is_deletion_marker || self.is_known_stack().await
+            }
         };
         if is_lost {
             for entry in find_stack_objects(cluster, stack).await? {
@@ -282,7 +287,9 @@ impl Pass<'_> {
             }
             if !inventory.is_empty() || completeness == Completeness::Partial {
                 let count = inventory.entries().count();
-                tracing::warn!("stack {stack}: its inventory was lost, and built again with {count} objects");
+                tracing::warn!(
+                    "stack {stack}: its inventory was lost or outdated, and built again with {count} objects"
+                );
                 inventory.chunk_uids = rewrite_inventory(cluster, stack, &inventory).await?;
             }
         }
