@@ -4,6 +4,7 @@
 //! this module are the generation ([`compose`]), the comparison of two running servers ([`run`]), and the reduction of a sequence
 //! that differs to a short one ([`shrink`]).
 
+mod client_side_apply;
 pub mod compose;
 pub mod coverage;
 pub mod difference_class;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use sindri_record::script::{Script, ScriptError};
 
 use super::compose::compose;
-use super::protobuf_variants;
 use super::random::RandomSource;
+use super::{client_side_apply, protobuf_variants};
 
 /// A generated sequence of requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,7 @@ impl Sequence {
     #[must_use]
     pub fn generate(seed: u64, index: u64, requests: usize) -> Self {
         let mut steps = compose(&mut RandomSource::new(seed, index), requests);
+        client_side_apply::vary(seed, index, &mut steps);
         protobuf_variants::vary(seed, index, &mut steps);
         Self { seed, index, steps }
     }

@@ -9,6 +9,16 @@ use crate::storage::store::Store;
 
 /// Mount path of the service account token.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Service account of pods that name none.
+const DEFAULT_ACCOUNT: &str = "default";
+
+/// True if a new pod uses the default service account of its namespace and that does not exist yet.
+pub(crate) fn lacks_default_account(store: &Store, resource: &Resource, pod: &Value) -> bool {
+    let namespace = string_at(pod, "/metadata/namespace");
+    resource.is("", "pods")
+        && matches!(string_at(pod, "/spec/serviceAccountName"), "" | DEFAULT_ACCOUNT)
+        && store.find("", "serviceaccounts", Some(namespace), DEFAULT_ACCOUNT).is_none()
+}
 
 /// Adds a service account with its token, a priority and default tolerations to a pod. The error is the reason to reject it.
 pub(crate) fn admit_pod(
@@ -25,7 +35,7 @@ pub(crate) fn admit_pod(
     let suffix = ids.name_suffix();
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return Ok(()) };
     let account = match string_at(spec, "/serviceAccountName") {
-        "" => "default".to_owned(),
+        "" => DEFAULT_ACCOUNT.to_owned(),
         account => account.to_owned(),
     };
     if requires_account {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::object::conditions::set_condition;
 use crate::object::fields::{finalizers, format_timestamp, is_deleting, set_finalizers, string_at};
 use crate::object::finalizers::CLEANUP;
-use crate::state::crd_serving::{CRDS, crd_key, stop_serving};
+use crate::state::crd_serving::{CRDS, crd_key, serve_crd, stop_serving};
 use crate::state::schedule::Task;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
@@ -45,7 +45,12 @@ pub(crate) fn establish_crd(state: &mut ServerState, now: Timestamp, name: &str)
     let mut attribution = Attribution::controller("crd-establishing-controller", Verb::Update);
     attribution.subresource = "status";
     write_tracked(state, now, &attribution, "kube-apiserver", &key, &object);
-    if !is_taken {
+    if is_taken {
+        return;
+    }
+    if state.delays.crd_served.is_zero() {
+        serve_crd(state, name);
+    } else {
         state.schedule_after(now, state.delays.crd_served, Task::ServeCrd(name.to_owned()));
     }
 }

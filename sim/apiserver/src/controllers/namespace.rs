@@ -1,4 +1,4 @@
-//! Lifecycle of a namespace: the default objects in it, and its termination.
+//! Lifecycle of a namespace: the initial ones, and termination.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::object::conditions::set_condition;
 use crate::object::fields::{finalizers, format_timestamp, is_deleting};
-use crate::object::key::StoredKey;
+use crate::object::key::{StoredKey, builtin_key};
 use crate::registry::types::types;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
@@ -17,20 +17,6 @@ use crate::strategy::kinds::namespace::Namespace;
 use crate::verbs::delete::{Propagation, delete_stored};
 use crate::writes::commit::remove;
 use crate::writes::tracked::write_tracked;
-
-/// Description annotation of the `kube-root-ca.crt` ConfigMap.
-const CA_DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
-
-fn core_key(kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> StoredKey {
-    StoredKey {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-        namespace: namespace.map(str::to_owned),
-        name: name.to_owned(),
-    }
-}
 
 /// Creates one of the initial namespaces.
 pub(crate) fn create_namespace(state: &mut ServerState, now: Timestamp, name: &str) {
@@ -49,43 +35,9 @@ pub(crate) fn create_namespace(state: &mut ServerState, now: Timestamp, name: &s
         now,
         &attribution,
         "kube-apiserver",
-        &core_key("Namespace", "namespaces", None, name),
+        &builtin_key("", "Namespace", "namespaces", None, name),
         &namespace,
     );
-}
-
-/// Creates the default service account and the root certificate ConfigMap of a namespace.
-pub(crate) fn create_default_objects(state: &mut ServerState, now: Timestamp, name: &str) {
-    if state.store.find("", "namespaces", None, name).is_none_or(|object| is_deleting(object)) {
-        return;
-    }
-    let certificate = "-----BEGIN CERTIFICATE-----\nsimulated\n-----END CERTIFICATE-----\n";
-    let default_objects = [
-        ("service-account-controller", "ServiceAccount", "serviceaccounts", "default", json!({})),
-        (
-            "root-ca-certificate-publisher",
-            "ConfigMap",
-            "configmaps",
-            "kube-root-ca.crt",
-            json!({"data": {"ca.crt": certificate}}),
-        ),
-    ];
-    for (controller, kind, plural, object_name, mut object) in default_objects {
-        let key = core_key(kind, plural, Some(name), object_name);
-        if state.store.find_key(&key).is_some() {
-            continue;
-        }
-        object["apiVersion"] = json!("v1");
-        object["kind"] = json!(kind);
-        object["metadata"] = json!({
-            "name": object_name, "namespace": name, "uid": state.ids.uid(), "creationTimestamp": format_timestamp(now),
-        });
-        if kind == "ConfigMap" {
-            object["metadata"]["annotations"] = json!({ "kubernetes.io/description": CA_DESCRIPTION });
-        }
-        let attribution = Attribution::controller(controller, Verb::Create);
-        write_tracked(state, now, &attribution, "kube-controller-manager", &key, &object);
-    }
 }
 
 /// Deletes the content of a namespace, and the namespace itself once it is empty. Objects with finalizers delay it.
@@ -99,7 +51,7 @@ pub(crate) fn terminate_namespace(state: &mut ServerState, now: Timestamp, name:
     for key in &content {
         delete_stored(state, now, &attribution, key, Propagation::Background);
     }
-    let key = core_key("Namespace", "namespaces", None, name);
+    let key = builtin_key("", "Namespace", "namespaces", None, name);
     if !keys_in_namespace(&state.store, name).is_empty() {
         report_remaining_content(state, now, &key, &namespace);
         return;

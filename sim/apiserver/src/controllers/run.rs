@@ -11,7 +11,7 @@ use super::endpoints::{reconcile_endpoint_slices, reconcile_endpoints};
 use super::garbage_collector::{check_owners, collect_dependents, finish_deletion};
 use super::job::reconcile_job;
 use super::kubelet::run_pod;
-use super::namespace::{create_default_objects, terminate_namespace};
+use super::namespace::terminate_namespace;
 use super::replica_set::reconcile_replica_set;
 use super::scheduler::schedule_pod;
 use super::stateful_set::reconcile_stateful_set;
@@ -20,6 +20,7 @@ use crate::object::key::StoredKey;
 use crate::state::crd_serving::serve_crd;
 use crate::state::schedule::{Task, Workload};
 use crate::state::server_state::ServerState;
+use crate::writes::namespace_defaults::create_default_objects;
 
 /// Executes one due task.
 pub(crate) fn run_task(state: &mut ServerState, now: Timestamp, task: Task) {

@@ -11,7 +11,7 @@ pub struct ControllerDelays {
     pub namespace_defaults: SignedDuration,
     /// From the creation of a CRD to its condition `Established`.
     pub crd_established: SignedDuration,
-    /// From that condition to the first request that its kind accepts.
+    /// From that condition to the first request that its kind accepts; zero by default.
     pub crd_served: SignedDuration,
     /// From the deletion of a CRD to the deletion of its custom resources.
     pub crd_finalization: SignedDuration,
@@ -47,13 +47,22 @@ pub struct ControllerDelays {
     pub history: SignedDuration,
 }
 
+impl ControllerDelays {
+    /// Returns the same delays with a gap between the condition `Established` of a CRD and the first request that its kind
+    /// accepts, as several API servers behind one address have it.
+    #[must_use]
+    pub fn with_crd_gap(self) -> Self {
+        Self { crd_served: SignedDuration::from_millis(100), ..self }
+    }
+}
+
 impl Default for ControllerDelays {
     fn default() -> Self {
         Self {
             namespace_termination: SignedDuration::from_millis(500),
             namespace_defaults: SignedDuration::from_millis(50),
             crd_established: SignedDuration::from_millis(100),
-            crd_served: SignedDuration::from_millis(100),
+            crd_served: SignedDuration::ZERO,
             crd_finalization: SignedDuration::from_millis(200),
             garbage_collection: SignedDuration::from_millis(500),
             deployment: SignedDuration::from_millis(20),

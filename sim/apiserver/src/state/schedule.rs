@@ -91,6 +91,13 @@ impl Schedule {
         self.tasks.keys().next().map(|(time, _)| *time)
     }
 
+    /// Removes a task that is due before this time. Returns true if there was one.
+    pub(crate) fn take_before(&mut self, end: Timestamp, task: &Task) -> bool {
+        let Some(place) = self.waiting.get(task).filter(|place| place.0 < end).copied() else { return false };
+        self.waiting.remove(task);
+        self.tasks.remove(&place).is_some()
+    }
+
     /// Removes and returns the first task that is due.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Option<Task> {
         let entry = self.tasks.first_entry()?;

@@ -11,7 +11,7 @@ use super::normalize::{normalize, validate_object};
 use super::resource_request::{Options, ResourceRequest, WriteResult};
 use crate::admission::limit_range::apply_limit_ranges;
 use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_namespace};
-use crate::admission::pods::admit_pod;
+use crate::admission::pods::{admit_pod, lacks_default_account};
 use crate::admission::policies::enforce_policies;
 use crate::admission::quota::quota_violation;
 use crate::admission::webhooks::check_webhooks_reachable;
@@ -26,6 +26,7 @@ use crate::storage::store::Store;
 use crate::strategy::PrepareContext;
 use crate::strategy::service_allocator::ServiceAllocator;
 use crate::writes::commit::commit;
+use crate::writes::namespace_defaults::await_default_objects;
 
 /// Number of attempts to generate a free name.
 const GENERATED_NAME_TRIES: usize = 8;
@@ -152,6 +153,9 @@ fn prepare(
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
     let mut context = PrepareContext { now: request.now, is_status: request.is_status(), allocator };
     request.strategy().prepare_for_create(&mut context, object);
+    if state.requires_service_accounts && lacks_default_account(&state.store, resource, object) {
+        await_default_objects(state, request.now, request.namespace.as_deref().unwrap_or_default());
+    }
     admit_pod(&state.store, &mut state.ids, state.requires_service_accounts, resource, object)
         .map_err(|reason| ApiError::forbidden(resource, name, &reason))?;
     encode::normalize_stored(request.target.version.typed, object);

@@ -6,6 +6,7 @@ pub(crate) mod create_internal;
 pub(crate) mod delete;
 pub(crate) mod dispatch;
 mod json_patch;
+mod last_applied;
 mod list_options;
 mod manager_versions;
 mod normalize;

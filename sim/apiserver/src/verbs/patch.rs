@@ -1,13 +1,13 @@
 //! Patches: server-side apply, merge patch, strategic merge patch and JSON patch.
 
 use serde_json::{Value, json};
-use sindri_merge::{ApplyError, Writer, apply, merge_patch, strategic_patch};
+use sindri_merge::{ApplyError, Conflicts, Writer, apply, merge_patch, strategic_patch};
 
 use super::create::create;
 use super::read::find_live;
 use super::resource_request::{APPLY, FieldValidation, Options, ResourceRequest, WriteResult};
 use super::update::update;
-use super::{json_patch, manager_versions};
+use super::{json_patch, last_applied, manager_versions};
 use crate::auth::access::authorize;
 use crate::encoding::yaml;
 use crate::http::error::ApiError;
@@ -132,12 +132,9 @@ fn apply_from_request(
         live.as_deref().filter(|live| !is_managed(live)).map(|live| blank_for(request, live)).unwrap_or_default();
     let writer = Writer { manager: &options.manager, api_version: &api_version, subresource, now: &now, blank: &blank };
     let requested = PRECONDITIONS.map(|name| applied["metadata"].get(name).cloned());
-    let merged = apply(&request.target.version.shape, live.as_deref(), applied, &writer, force);
-    let merged = merged.map_err(|error| match error {
-        ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
-        ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
-    })?;
+    let merged = merge_applied(request, live.as_deref(), &applied, &writer, force)?;
     let mut merged = decode_merged(request, merged)?;
+    last_applied::update_annotation(&options.manager, &applied, &mut merged);
     if let Some(live) = &live {
         merged = manager_versions::reconcile_managers(request, live, merged);
     }
@@ -161,6 +158,30 @@ fn apply_from_request(
     }?;
     written.warnings.splice(0..0, duplicate_warnings);
     Ok(written)
+}
+
+/// Merges an applied configuration into the live object. Conflicts with client-side apply do not count for kubectl.
+fn merge_applied(
+    request: &ResourceRequest<'_>,
+    live: Option<&Value>,
+    applied: &Value,
+    writer: &Writer<'_>,
+    force: bool,
+) -> Result<Value, ApiError> {
+    let shape = &request.target.version.shape;
+    let mut merged = apply(shape, live, applied.clone(), writer, force);
+    if let Err(ApplyError::Conflicts(Conflicts(conflicts))) = merged {
+        let unexplained = last_applied::unexplained_conflicts(request, writer.manager, live, conflicts);
+        merged = if unexplained.is_empty() {
+            apply(shape, live, applied.clone(), writer, true)
+        } else {
+            Err(ApplyError::Conflicts(Conflicts(unexplained)))
+        };
+    }
+    merged.map_err(|error| match error {
+        ApplyError::Conflicts(conflicts) => ApiError::apply_conflicts(&conflicts),
+        ApplyError::Managers(error) => ApiError::bad_request(error.to_string()),
+    })
 }
 
 /// True if an object has managed fields.

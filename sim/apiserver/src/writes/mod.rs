@@ -1,6 +1,7 @@
 //! Committing changes: the store, the journal, and the controller tasks that follow.
 
 pub(crate) mod commit;
+pub(crate) mod namespace_defaults;
 pub(crate) mod owners;
 pub(crate) mod tracked;
 mod triggers;

@@ -1,6 +1,6 @@
 //! Server-side apply over the API.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::*;
 
@@ -108,5 +108,61 @@ fn status_is_applied_only_through_its_subresource() {
         machine.apply(&target, &body).resource_version(),
         status.resource_version(),
         "the main endpoint ignores the status"
+    );
+}
+
+/// A ConfigMap as `kubectl apply` creates it.
+fn client_side_applied(machine: &mut Machine, data: &Value) {
+    let mut object = config_map("web", data);
+    let configuration = format!("{object}\n");
+    object["metadata"]["annotations"] = json!({ "kubectl.kubernetes.io/last-applied-configuration": configuration });
+    let created = machine.post(&format!("{CONFIG_MAPS}?fieldManager=kubectl-client-side-apply"), &object);
+    assert_eq!(created.status, 201, "{}", created.body);
+}
+
+#[test]
+fn kubectl_takes_over_the_fields_of_client_side_apply() {
+    let mut machine = Machine::new();
+    client_side_applied(&mut machine, &json!({"a": "1", "b": "2"}));
+    let target = format!("{CONFIG_MAPS}/web");
+    let changed = config_map("web", &json!({"a": "9", "b": "2"}));
+    let other = machine.patch(&format!("{target}?fieldManager=other"), APPLY, &changed);
+    assert_eq!(
+        other.failure(),
+        (
+            409,
+            "Conflict",
+            "Apply failed with 1 conflict: conflict with \"kubectl-client-side-apply\" using v1: .data.a"
+        )
+    );
+    let applied = machine.patch(&format!("{target}?fieldManager=kubectl"), APPLY, &changed);
+    assert_eq!((applied.status, &applied.body["data"]["a"]), (200, &json!("9")));
+    assert_eq!(
+        applied.body["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"],
+        json!(format!("{changed}\n"))
+    );
+    let managed = applied.body["metadata"]["managedFields"].as_array().expect("a list").clone();
+    let owned: Vec<(&Value, &Value)> =
+        managed.iter().map(|entry| (&entry["manager"], &entry["fieldsV1"]["f:data"])).collect();
+    assert_eq!(
+        owned,
+        [
+            (&json!("kubectl"), &json!({"f:a": {}, "f:b": {}})),
+            (&json!("kubectl-client-side-apply"), &json!({".": {}, "f:b": {}})),
+        ]
+    );
+}
+
+#[test]
+fn kubectl_conflicts_about_fields_that_changed_after_client_side_apply() {
+    let mut machine = Machine::new();
+    client_side_applied(&mut machine, &json!({"a": "1", "b": "2"}));
+    let target = format!("{CONFIG_MAPS}/web");
+    machine.patch(&format!("{target}?fieldManager=editor"), MERGE, &json!({"data": {"b": "3"}}));
+    let changed = config_map("web", &json!({"a": "9", "b": "9"}));
+    let refused = machine.patch(&format!("{target}?fieldManager=kubectl"), APPLY, &changed);
+    assert_eq!(
+        refused.failure(),
+        (409, "Conflict", "Apply failed with 1 conflict: conflict with \"editor\" using v1: .data.b")
     );
 }

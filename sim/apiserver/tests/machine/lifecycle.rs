@@ -1,6 +1,8 @@
 //! Lifecycle of namespaces, CRDs and objects with finalizers.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use sindri_apiserver::{ApiServer, ControllerDelays};
 
 use crate::harness::*;
 
@@ -27,6 +29,42 @@ fn a_new_namespace_gets_its_service_account_and_root_certificate() {
     machine.advance(50);
     assert_eq!(machine.get(account).status, 200);
     assert_eq!(machine.get("/api/v1/namespaces/shop/configmaps/kube-root-ca.crt").status, 200);
+}
+
+#[test]
+fn a_pod_may_be_created_right_after_its_namespace() {
+    let mut machine = Machine::new();
+    machine.post("/api/v1/namespaces", &namespace("shop"));
+    let pods = "/api/v1/namespaces/shop/pods";
+    let pod = |name: &str, account: Option<&str>| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"containers": [{"name": "main", "image": "nginx:1"}], "serviceAccountName": account},
+        })
+    };
+    let refused = machine.post(pods, &pod("a", Some("robot")));
+    let message =
+        "pods \"a\" is forbidden: error looking up service account shop/robot: serviceaccount \"robot\" not found";
+    assert_eq!(refused.failure(), (403, "Forbidden", message));
+    let created = machine.post(pods, &pod("a", None));
+    assert_eq!((created.status, &created.body["spec"]["serviceAccountName"]), (201, &json!("default")));
+    assert_eq!(machine.get("/api/v1/namespaces/shop/serviceaccounts/default").status, 200);
+    assert_eq!(machine.get("/api/v1/namespaces/shop/configmaps/kube-root-ca.crt").status, 200);
+}
+
+#[test]
+fn a_pod_does_not_wait_for_a_late_service_account() {
+    let mut machine = Machine::new();
+    let delays = ControllerDelays { namespace_defaults: SignedDuration::from_secs(5), ..ControllerDelays::default() };
+    machine.server = ApiServer::with_delays(7, machine.now, delays);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "main", "image": "nginx:1"}]},
+    });
+    let pods = "/api/v1/namespaces/default/pods";
+    assert_eq!(machine.post(pods, &pod).failure().0, 403);
+    machine.advance(5_000);
+    assert_eq!(machine.post(pods, &pod).status, 201);
 }
 
 #[test]
@@ -110,26 +148,32 @@ fn the_default_namespace_cannot_be_deleted() {
     );
 }
 
+fn is_established(machine: &mut Machine) -> bool {
+    let crd = machine.get(&format!("{CRDS}/gadgets.example.io")).body;
+    let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+}
+
 #[test]
-fn a_crd_is_established_before_it_is_served() {
+fn an_established_crd_is_served_at_once() {
     let mut machine = Machine::new();
     machine.post(CRDS, &gadget_crd());
-    let crd = format!("{CRDS}/gadgets.example.io");
-    let established = |machine: &mut Machine| {
-        let conditions = machine.get(&crd).body["status"]["conditions"].clone();
-        conditions
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-    };
-    let served = |machine: &mut Machine| machine.get(GADGETS).status;
-    assert_eq!((established(&mut machine), served(&mut machine)), (false, 404));
+    assert_eq!((is_established(&mut machine), machine.get(GADGETS).status), (false, 404));
     machine.advance(100);
-    assert_eq!((established(&mut machine), served(&mut machine)), (true, 404));
+    assert_eq!((is_established(&mut machine), machine.get(GADGETS).status), (true, 200));
+    let crd = machine.get(&format!("{CRDS}/gadgets.example.io")).body;
+    assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
+}
+
+#[test]
+fn a_crd_may_be_established_before_it_is_served() {
+    let mut machine = Machine::new();
+    machine.server = ApiServer::with_delays(7, machine.now, ControllerDelays::default().with_crd_gap());
+    machine.post(CRDS, &gadget_crd());
     machine.advance(100);
-    assert_eq!((established(&mut machine), served(&mut machine)), (true, 200));
-    assert_eq!(machine.get(&crd).body["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!((is_established(&mut machine), machine.get(GADGETS).status), (true, 404));
+    machine.advance(100);
+    assert_eq!((is_established(&mut machine), machine.get(GADGETS).status), (true, 200));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use sindri_apiserver::{ApiServer, SharedServer, StoredKey, Write};
+use sindri_apiserver::{ApiServer, ControllerDelays, SharedServer, StoredKey, Write};
 use sindri_world::engine::{Engine, EngineKind, HostId};
 use sindri_world::http_faults::{FaultInjector, RecordedRequest, RequestPattern};
 use sindri_world::{api_server, isolate, rng::SeededRng, trace, wall_time};
@@ -90,7 +90,8 @@ impl World {
     /// Adds an API server on a host of this name.
     pub fn add_api(&mut self, name: &str) {
         let uid_seed = SeededRng::new(self.seed, name).next_u64();
-        let server = SharedServer::new(ApiServer::new(uid_seed, wall_time()));
+        let delays = ControllerDelays::default().with_crd_gap();
+        let server = SharedServer::new(ApiServer::with_delays(uid_seed, wall_time(), delays));
         let injector = Arc::new(FaultInjector::for_client(name.to_owned(), GUEST));
         let host = self.engine.add_host(name, api_server(server.clone(), injector.clone()));
         let (writes, state, oracles) = (Vec::new(), State::new(), Vec::new());

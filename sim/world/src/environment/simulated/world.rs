@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sindri_agent::Settings;
-use sindri_apiserver::{Actor, ApiServer, Fault, Request, SharedServer, Write};
+use sindri_apiserver::{Actor, ApiServer, ControllerDelays, Fault, Request, SharedServer, Write};
 use sindri_model::Pak;
 use tokio::sync::mpsc;
 
@@ -121,7 +121,9 @@ impl SimulatedWorld {
     fn add_cluster(&mut self, name: &str, key: String) {
         let api_name = format!("{name}-api");
         let seed = self.options.seed;
-        let server = SharedServer::new(ApiServer::new(SeededRng::new(seed, &api_name).next_u64(), wall_time()));
+        let (ids_seed, delays) =
+            (SeededRng::new(seed, &api_name).next_u64(), ControllerDelays::default().with_crd_gap());
+        let server = SharedServer::new(ApiServer::with_delays(ids_seed, wall_time(), delays));
         let faults = Arc::new(FaultInjector::new(api_name.clone()));
         let api = self.engine.add_host(&api_name, hosts::api_server(server.clone(), faults.clone()));
         let key = AgentKey::new(key);
