@@ -36,11 +36,11 @@ pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, BackupError,
     BackupSummary, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts,
-    FleetEntry, Gate, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, NewestRevision, Page, PostgresError,
-    PostgresStore, RecordCounts, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore,
-    SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey,
-    StoredRevision, Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext, back_up_sqlite,
-    restore_sqlite,
+    FailedLogin, FleetEntry, Gate, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope, LoginFailure,
+    NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordCounts, RecordKind, Reencrypt,
+    RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker, StackReports, Store, StoreChange,
+    StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, Submitter, TargetRevision,
+    TargetState, WebhookRecord, WriteContext, back_up_sqlite, restore_sqlite,
 };
 pub use tls::{Tls, TlsError};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_client::{Client, Trust, with_tls};
 
-use commands::{agent, apply, approvals, events, stack, status, target};
+use commands::{admin, agent, apply, approvals, events, stack, status, target};
 use failure::Failure;
 
 /// Deploys stacks to Kubernetes clusters and shows their status.
@@ -40,6 +40,9 @@ struct Flags {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Manage administrators and their keys.
+    #[command(subcommand)]
+    Admin(admin::Command),
     /// Manage agents, one per cluster.
     #[command(subcommand)]
     Agent(agent::Command),
@@ -102,6 +105,7 @@ fn run(flags: Flags) -> Result<(), Failure> {
 
 async fn execute(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
+        Command::Admin(command) => admin::run(client, command).await,
         Command::Agent(command) => agent::run(client, command).await,
         Command::Stack(command) => stack::run(client, command).await,
         Command::Apply(arguments) => apply::run(client, &arguments).await,

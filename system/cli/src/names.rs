@@ -1,9 +1,15 @@
-//! Lookup of agents and stacks by name or id.
+//! Lookup of administrators, agents and stacks by name or id.
 
 use sindri_client::Client;
-use sindri_model::wire::{Agent, Stack};
+use sindri_model::wire::{Admin, Agent, Stack};
 
 use crate::failure::Failure;
+
+/// Finds the administrator with this name or id.
+pub(crate) async fn find_admin(client: &Client, name: &str) -> Result<Admin, Failure> {
+    let admins = client.list_admins().await?;
+    find_one(admins, "administrator", name, |admin| admin.name == name || admin.id.to_string() == name)
+}
 
 /// Finds the agent with this name or id.
 pub(crate) async fn find_agent(client: &Client, name: &str) -> Result<Agent, Failure> {

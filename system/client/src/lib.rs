@@ -3,6 +3,7 @@
 //! The connector is injected, so that the same client works over TCP, over TLS and inside a simulated network. The
 //! client neither retries nor caches; callers decide with [`ClientError::is_transient`].
 
+mod admins;
 mod agents;
 mod approvals;
 mod broker_kind;

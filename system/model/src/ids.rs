@@ -44,6 +44,8 @@ macro_rules! ids {
 }
 
 ids! {
+    /// Id of an administrator.
+    AdminId;
     /// Id of an agent, and so of a cluster.
     AgentId;
     /// Id of an approval: a plan that an agent holds until a decision.

@@ -24,8 +24,8 @@ pub use checksum::Checksum;
 pub use clock::Clock;
 pub use entropy::Entropy;
 pub use ids::{
-    AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId, StackId,
-    WebhookId,
+    AdminId, AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId,
+    StackId, WebhookId,
 };
 pub use pak::{Pak, PakDigest, PakFormatError};
 pub use problem::Problem;

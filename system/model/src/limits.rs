@@ -2,6 +2,8 @@
 
 /// Characters of every name.
 pub const NAME_CHARS_MAX: usize = 255;
+/// Seconds for which a replaced key may stay valid: 30 days.
+pub const GRACE_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;
 /// Characters of a label.
 pub const LABEL_CHARS_MAX: usize = 64;
 /// Characters of the key of an annotation.

@@ -122,10 +122,15 @@ impl Environment {
 /// Creates an active agent at the broker.
 async fn register(broker: &Broker) -> Result<Registration, String> {
     let client = connect_to_broker(broker)?;
-    let generator = NewGenerator { name: NAME.to_owned(), description: None };
+    let generator = NewGenerator { name: NAME.to_owned(), description: None, key_expires_at: None };
     let generator = client.create_generator(&generator).await.map_err(to_message)?.generator.id;
     let generator_ids = Some(vec![generator]);
-    let request = CreateAgentRequest { name: NAME.to_owned(), cluster_name: NAME.to_owned(), generator_ids };
+    let request = CreateAgentRequest {
+        name: NAME.to_owned(),
+        cluster_name: NAME.to_owned(),
+        generator_ids,
+        key_expires_at: None,
+    };
     let created = client.create_agent(&request).await.map_err(to_message)?;
     let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..UpdateAgentRequest::default() };
     client.update_agent(created.agent.id, &active).await.map_err(to_message)?;

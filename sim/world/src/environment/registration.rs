@@ -29,8 +29,14 @@ pub async fn register_agent(
     generator: GeneratorId,
 ) -> Result<CreateAgentResponse, ClientError> {
     let (name, cluster_name) = (name.to_owned(), name.to_owned());
-    let created =
-        client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: Some(vec![generator]) }).await?;
+    let created = client
+        .create_agent(&CreateAgentRequest {
+            name,
+            cluster_name,
+            generator_ids: Some(vec![generator]),
+            key_expires_at: None,
+        })
+        .await?;
     let active = UpdateAgentRequest { status: Some(AgentStatus::Active), ..UpdateAgentRequest::default() };
     client.update_agent(created.agent.id, &active).await?;
     Ok(created)
@@ -44,7 +50,9 @@ pub fn register_agents(
 ) -> Result<Vec<RegisteredAgent>, StepError> {
     let names = names.to_vec();
     let created = call_broker(environment, move |client| async move {
-        let generator = client.create_generator(&NewGenerator { name: "operator".into(), description: None }).await?;
+        let generator = client
+            .create_generator(&NewGenerator { name: "operator".into(), description: None, key_expires_at: None })
+            .await?;
         let mut agents = Vec::new();
         for name in names {
             agents.push(register_agent(&client, &name, generator.generator.id).await?);

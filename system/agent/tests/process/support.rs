@@ -124,10 +124,14 @@ pub fn agent_of(broker: SocketAddr, api: SocketAddr, key: &str, polling_interval
 
 /// Creates an active agent and a stack with one object for it; returns the agent's key and the stack.
 pub async fn declare(admin: &Client) -> (String, StackId) {
-    let generator = admin.create_generator(&NewGenerator { name: "g".to_owned(), description: None }).await.unwrap();
+    let generator = admin
+        .create_generator(&NewGenerator { name: "g".to_owned(), description: None, key_expires_at: None })
+        .await
+        .unwrap();
     let generator_id = generator.generator.id;
     let (name, cluster_name) = ("east".to_owned(), "demo".to_owned());
-    let request = CreateAgentRequest { name, cluster_name, generator_ids: Some(vec![generator_id]) };
+    let request =
+        CreateAgentRequest { name, cluster_name, generator_ids: Some(vec![generator_id]), key_expires_at: None };
     let made = admin.create_agent(&request).await.unwrap();
     let active = UpdateAgentRequest { name: None, cluster_name: None, status: Some(AgentStatus::Active) };
     admin.update_agent(made.agent.id, &active).await.unwrap();

@@ -21,7 +21,6 @@ use super::resources::target_state::AgentHeaders;
 use crate::broker::Broker;
 use crate::request_id::{REQUEST_ID, scope_request_id};
 use crate::store::KeyHolder;
-use crate::throttle::ThrottleSource;
 
 const BEFORE_ID: &str = "/api/v1/agents/";
 const AFTER_ID: &str = "/target-state";
@@ -49,13 +48,12 @@ impl<'a> DirectPoll<'a> {
             Some(query) => Duration::from_secs(query.strip_prefix("wait=")?.parse().ok()?),
         };
         let client = peer.map(|peer| broker.trusted_proxies.client_address(peer, &head.headers));
-        let source = client.map(ThrottleSource::from_address);
-        let credentials = Credentials::parse(head.headers.get(AUTHORIZATION)?, source)?;
+        let credentials = Credentials::parse(head.headers.get(AUTHORIZATION)?, client)?;
         if credentials.find_cached(broker)?.holder != KeyHolder::Agent(agent) {
             return None;
         }
         Some(Self {
-            poll: AgentHeaders::read(&head.headers, source).into_poll(agent, wait.min(broker.bounds.wait_max)),
+            poll: AgentHeaders::read(&head.headers, client).into_poll(agent, wait.min(broker.bounds.wait_max)),
             accepts_gzip: accepts_gzip(&head.headers),
             id: broker.request_ids.get_or_generate(&head.headers),
             actor: credentials.label(),

@@ -12,8 +12,8 @@ use super::http::denial::Denial;
 use super::http::openapi::{self, Document};
 use super::http::route::{Role, Roles, Route, Tag, delete, get, patch, post, put};
 use super::resources::{
-    agents, approvals, audit, events, fleet, generators, health_reports, keys, labels, policies, probes, revisions,
-    stack_status, stacks, target_state, targets, webhook_deliveries, webhooks,
+    admins, agents, approvals, audit, events, fleet, generators, health_reports, keys, labels, policies, probes,
+    revisions, stack_status, stacks, target_state, targets, webhook_deliveries, webhooks,
 };
 
 /// Base path of the API.
@@ -51,7 +51,7 @@ async fn read_openapi() -> Document {
 
 /// Returns the routes below the base path of the API.
 pub(crate) fn api_routes() -> Vec<Route> {
-    let whoami = post("/auth/pak", ALL, "who_am_i", "Returns the holder of the key", agents::read_identity);
+    let whoami = post("/auth/pak", ALL, "who_am_i", "Returns the holder of the key", agents::read_identity).reading();
     let groups = [
         (Tag::Keys, vec![whoami]),
         (Tag::Agents, agent_routes()),
@@ -250,7 +250,8 @@ fn agent_detail_routes() -> Vec<Route> {
             "claim_webhook_deliveries",
             "Acquires deliveries that the agent sends; they are reserved for it for one minute",
             webhook_deliveries::acquire,
-        ),
+        )
+        .changing(),
         post(
             "/webhook-deliveries/{id}/result",
             AGENT,
@@ -459,6 +460,26 @@ fn fleet_routes() -> Vec<Route> {
             "/admin/rotate-pak",
             ADMIN,
             "rotate_admin_pak",
+            "Replaces the key of the administrator that sends the request and returns the new one",
+            keys::rotate_own_admin_key,
+        )
+        .with_errors(&[409]),
+        get("/admins", ADMIN, "list_admins", "Lists all administrators by name", admins::list),
+        post(
+            "/admins",
+            ADMIN,
+            "create_admin",
+            "Creates an administrator and returns its key, which is not shown again",
+            admins::create,
+        )
+        .with_errors(&[409]),
+        get("/admins/{id}", ADMIN, "read_admin", "Returns one administrator", admins::read),
+        delete("/admins/{id}", ADMIN, "delete_admin", "Deletes an administrator and its key", admins::delete)
+            .with_errors(&[409]),
+        post(
+            "/admins/{id}/rotate-pak",
+            ADMIN,
+            "rotate_pak_of_admin",
             "Replaces the key of the administrator and returns the new one",
             keys::rotate_admin_key,
         )

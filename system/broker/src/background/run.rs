@@ -7,6 +7,7 @@ impl Broker {
     pub(crate) async fn run_background(&self) {
         tokio::join!(
             self.write_heartbeats(),
+            self.record_failed_logins(),
             self.detect_offline(),
             self.follow_replicas(),
             self.handle_restores(),

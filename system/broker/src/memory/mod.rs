@@ -1,9 +1,10 @@
-//! State of the broker in memory: caches of the store, so that an idle poll reads no table, and heartbeats that are not
-//! stored yet.
+//! State of the broker in memory: caches of the store, so that an idle poll reads no table, and heartbeats and
+//! failed logins that are not stored yet.
 //!
 //! Cache entries may be dropped at any time, and are dropped as soon as the store reports a change.
 
 mod etag;
+mod failed_logins;
 mod heartbeats;
 mod keys;
 mod target_states;
@@ -11,6 +12,7 @@ mod target_states;
 use std::sync::Arc;
 
 pub(crate) use etag::{EtagKey, matches_if_none_match};
+pub(crate) use failed_logins::FailedLogins;
 pub(crate) use heartbeats::HeartbeatBuffer;
 pub(crate) use keys::KeyCache;
 pub(crate) use target_states::{BundlePosition, CachedTargetState, TargetStateCache};
@@ -24,6 +26,7 @@ pub(crate) struct Memory {
     pub target_states: TargetStateCache,
     pub keys: KeyCache,
     pub heartbeats: HeartbeatBuffer,
+    pub failed_logins: FailedLogins,
     /// Notified when there may be webhook deliveries to send.
     pub deliveries: Notify,
 }

@@ -119,6 +119,7 @@ where
     await_connections(connections, limits.shutdown_time_max).await;
     background.shutdown().await;
     broker.flush_heartbeats().await;
+    broker.flush_failed_logins().await;
     Ok(())
 }
 

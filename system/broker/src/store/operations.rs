@@ -5,22 +5,23 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sindri_model::wire::{
-    Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval, ApprovalRequest,
-    ApprovalState, AuditLog, DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate, PakSummary, Stack,
-    StackAnnotation, StackLabel, StackPolicy, StackStatusReport, UpdateAgentRequest, UpdateGeneratorRequest,
-    UpdateStackRequest, WebhookDelivery, WebhookResponse,
+    Admin, Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval,
+    ApprovalRequest, ApprovalState, AuditLog, DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate,
+    PakSummary, Stack, StackAnnotation, StackLabel, StackPolicy, StackStatusReport, UpdateAgentRequest,
+    UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
-    AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId, WebhookId,
+    AdminId, AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId,
+    WebhookId,
 };
 
 use tokio::time::Instant;
 
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
-    DeliveryFilter, FleetEntry, Heartbeat, KeyHolder, KeyRecord, ListScope, NewRevision, Page, RecordCounts, Reencrypt,
-    RestoreEvidence, RetentionCutoffs, StackReports, StoreFigures, StoreFuture, StorePosition, StoredKey,
-    StoredRevision, TargetState, WebhookRecord, WriteContext,
+    DeliveryFilter, FailedLogin, FleetEntry, Heartbeat, KeyHolder, KeyRecord, KeyRotation, ListScope, NewRevision,
+    Page, RecordCounts, Reencrypt, RestoreEvidence, RetentionCutoffs, StackReports, StoreFigures, StoreFuture,
+    StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
@@ -170,27 +171,38 @@ operations! {
 
     /// Returns true if the administrator has a key.
     Read has_admin_key() -> bool = tables::keys::has_admin;
-    /// Records the administrator's key, unless there is one already; returns true if it was recorded.
-    Write create_admin_key(context: WriteContext, key: KeyRecord) -> bool = fleet::keys::create_admin;
+    /// Creates the first administrator with its key, unless there is one already; returns true if it did.
+    Write create_admin_key(context: WriteContext, key: KeyRecord) -> bool = fleet::admins::create_first;
+    /// Creates an administrator with its key.
+    Write create_admin(context: WriteContext, admin: Admin, key: KeyRecord) -> () = fleet::admins::create;
+    /// Lists every administrator, by name.
+    Read list_admins(page: Page) -> Vec<Admin> = tables::admins::list;
+    /// Returns one administrator.
+    Read get_admin(admin: AdminId) -> Admin = tables::admins::get;
+    /// Deletes an administrator and its key. Fails with [`StoreError::LastAdmin`] if no other one could administrate the
+    /// broker.
+    Write delete_admin(context: WriteContext, admin: AdminId) -> () = fleet::admins::delete;
     /// Returns the keys with this short token, usually one or none.
     Read find_keys(short: String) -> Vec<StoredKey> = tables::keys::find_by_short;
     /// Lists the short tokens of keys, which are not secret, at most `limit`.
     Read list_key_shorts(limit: i64) -> Vec<String> = tables::keys::list_shorts;
     /// Lists every key, without secrets.
     Read list_keys(page: Page) -> Vec<PakSummary> = tables::keys::list;
-    /// Replaces the keys of the administrator. Fails with [`StoreError::KeyChanged`] if they are no longer the expected
-    /// ones.
-    Write rotate_admin_key(context: WriteContext, expected: Vec<PakDigest>, key: KeyRecord) -> ()
-        = fleet::keys::rotate_for_admin;
-    /// Lists the digests of the keys of a holder: usually one.
+    /// Lists the digests of the current keys of a holder: usually one.
     Read list_keys_of_holder(holder: KeyHolder) -> Vec<PakDigest> = tables::keys::list_of_holder;
-    /// Replaces the keys of an agent. Fails with [`StoreError::KeyChanged`] if they are no longer the expected ones.
-    Write rotate_agent_key(context: WriteContext, agent: AgentId, expected: Vec<PakDigest>, key: KeyRecord) -> Agent
+    /// Replaces the key of an administrator. Fails with [`StoreError::KeyChanged`] if it is no longer the expected one,
+    /// and with [`StoreError::LastAdmin`] if no key that does not expire would be left.
+    Write rotate_admin_key(context: WriteContext, admin: AdminId, rotation: KeyRotation) -> Admin
+        = fleet::keys::rotate_for_admin;
+    /// Replaces the key of an agent. Fails with [`StoreError::KeyChanged`] if it is no longer the expected one.
+    Write rotate_agent_key(context: WriteContext, agent: AgentId, rotation: KeyRotation) -> Agent
         = fleet::keys::rotate_for_agent;
-    /// Replaces the keys of a generator. Fails with [`StoreError::KeyChanged`] if they are no longer the expected ones.
-    Write rotate_generator_key(
-        context: WriteContext, generator: GeneratorId, expected: Vec<PakDigest>, key: KeyRecord
-    ) -> Generator = fleet::keys::rotate_for_generator;
+    /// Replaces the key of a generator. Fails with [`StoreError::KeyChanged`] if it is no longer the expected one.
+    Write rotate_generator_key(context: WriteContext, generator: GeneratorId, rotation: KeyRotation) -> Generator
+        = fleet::keys::rotate_for_generator;
+    /// Writes failed logins to the audit log.
+    Write record_failed_logins(context: WriteContext, logins: Vec<FailedLogin>) -> ()
+        = shared::audit::record_failed_logins;
 
     /// Creates an agent with its key and its first registrations.
     Write create_agent(context: WriteContext, agent: Agent, key: KeyRecord, generators: Vec<GeneratorId>) -> ()

@@ -8,7 +8,8 @@ use sindri_broker::openapi_document;
 
 use crate::support::{Api, Fleet, event, text};
 
-/// The status of an allowed request, and the roles that are allowed: `A` the administrator, `a` the agent in the path, `x`
+/// The status of an allowed request, and the roles that are allowed: `A` the administrator, `r` an administrator whose key
+/// only reads, who may do what changes nothing, `a` the agent in the path, `x`
 /// another agent, `g` the generator in the path, `y` another generator.
 struct Route(Method, &'static str, &'static str, u16);
 
@@ -17,81 +18,86 @@ const fn route(method: Method, path: &'static str, allowed: &'static str, succes
 }
 
 const ROUTES: &[Route] = &[
-    route(Method::POST, "/auth/pak", "Aaxgy", 200),
-    route(Method::GET, "/agents", "Agy", 200),
+    route(Method::POST, "/auth/pak", "Araxgy", 200),
+    route(Method::GET, "/agents", "Argy", 200),
     route(Method::POST, "/agents", "A", 201),
-    route(Method::GET, "/agents/", "Aa", 200),
-    route(Method::GET, "/agents/{id}", "Aa", 200),
+    route(Method::GET, "/agents/", "Ara", 200),
+    route(Method::GET, "/agents/{id}", "Ara", 200),
     route(Method::PUT, "/agents/{id}", "Aa", 200),
     route(Method::DELETE, "/agents/{id}", "A", 204),
-    route(Method::GET, "/agents/{id}/annotations", "Aa", 200),
+    route(Method::GET, "/agents/{id}/annotations", "Ara", 200),
     route(Method::POST, "/agents/{id}/annotations", "A", 201),
     route(Method::DELETE, "/agents/{id}/annotations/{key}", "A", 204),
-    route(Method::GET, "/agents/{id}/events", "Aa", 200),
+    route(Method::GET, "/agents/{id}/events", "Ara", 200),
     route(Method::POST, "/agents/{id}/events", "Aa", 201),
-    route(Method::GET, "/agents/{id}/fleet-status", "A", 200),
+    route(Method::GET, "/agents/{id}/fleet-status", "Ar", 200),
     route(Method::PATCH, "/agents/{id}/health-status", "Aa", 200),
     route(Method::POST, "/agents/{id}/heartbeat", "Aa", 204),
-    route(Method::GET, "/agents/{id}/labels", "Aa", 200),
+    route(Method::GET, "/agents/{id}/labels", "Ara", 200),
     route(Method::POST, "/agents/{id}/labels", "A", 201),
     route(Method::DELETE, "/agents/{id}/labels/{label}", "A", 204),
-    route(Method::GET, "/agents/{id}/outcomes", "Aa", 200),
-    route(Method::GET, "/agents/{id}/policies", "Aa", 200),
-    route(Method::GET, "/agents/{id}/registrations", "Aa", 200),
+    route(Method::GET, "/agents/{id}/outcomes", "Ara", 200),
+    route(Method::GET, "/agents/{id}/policies", "Ara", 200),
+    route(Method::GET, "/agents/{id}/registrations", "Ara", 200),
     route(Method::POST, "/agents/{id}/rotate-pak", "Aa", 200),
-    route(Method::GET, "/agents/{id}/stacks", "Aa", 200),
+    route(Method::GET, "/agents/{id}/stacks", "Ara", 200),
     route(Method::PUT, "/agents/{id}/stacks/{stack_id}/approval", "a", 200),
-    route(Method::GET, "/agents/{id}/stacks/{stack_id}/status", "Aa", 404),
+    route(Method::GET, "/agents/{id}/stacks/{stack_id}/status", "Ara", 404),
     route(Method::PUT, "/agents/{id}/stacks/{stack_id}/status", "a", 204),
-    route(Method::GET, "/agents/{id}/target-state", "Aa", 200),
-    route(Method::GET, "/agents/{id}/targets", "Aa", 200),
+    route(Method::GET, "/agents/{id}/target-state", "Ara", 200),
+    route(Method::GET, "/agents/{id}/targets", "Ara", 200),
     route(Method::POST, "/agents/{id}/targets", "Ag", 201),
     route(Method::DELETE, "/agents/{id}/targets/{stack_id}", "Ag", 204),
     route(Method::GET, "/agents/{id}/webhooks/pending", "Aa", 200),
-    route(Method::GET, "/admin/audit-logs", "A", 200),
+    route(Method::GET, "/admins", "Ar", 200),
+    route(Method::POST, "/admins", "A", 201),
+    route(Method::GET, "/admins/{id}", "Ar", 200),
+    route(Method::DELETE, "/admins/{id}", "A", 204),
+    route(Method::POST, "/admins/{id}/rotate-pak", "A", 200),
+    route(Method::GET, "/admin/audit-logs", "Ar", 200),
     route(Method::POST, "/admin/rotate-pak", "A", 200),
-    route(Method::GET, "/agent-events", "A", 200),
-    route(Method::GET, "/agent-events/{id}", "A", 200),
-    route(Method::GET, "/approvals", "Agy", 200),
-    route(Method::GET, "/approvals/{id}", "Ag", 200),
+    route(Method::GET, "/agent-events", "Ar", 200),
+    route(Method::GET, "/agent-events/{id}", "Ar", 200),
+    route(Method::GET, "/approvals", "Argy", 200),
+    route(Method::GET, "/approvals/{id}", "Arg", 200),
     route(Method::POST, "/approvals/{id}/approve", "Ag", 200),
     route(Method::POST, "/approvals/{id}/reject", "Ag", 200),
-    route(Method::GET, "/deployment-objects/{id}", "Aag", 200),
-    route(Method::GET, "/deployment-objects/{id}/health", "A", 200),
-    route(Method::GET, "/fleet", "A", 200),
-    route(Method::GET, "/generators", "A", 200),
+    route(Method::GET, "/deployment-objects/{id}", "Arag", 200),
+    route(Method::GET, "/deployment-objects/{id}/health", "Ar", 200),
+    route(Method::GET, "/fleet", "Ar", 200),
+    route(Method::GET, "/generators", "Ar", 200),
     route(Method::POST, "/generators", "A", 201),
-    route(Method::GET, "/generators/{id}", "Ag", 200),
+    route(Method::GET, "/generators/{id}", "Arg", 200),
     route(Method::PUT, "/generators/{id}", "Ag", 200),
     route(Method::DELETE, "/generators/{id}", "Ag", 204),
     route(Method::POST, "/generators/{id}/register", "Aa", 201),
     route(Method::DELETE, "/generators/{id}/register", "Aa", 204),
-    route(Method::GET, "/generators/{id}/registered-agents", "Ag", 200),
+    route(Method::GET, "/generators/{id}/registered-agents", "Arg", 200),
     route(Method::POST, "/generators/{id}/rotate-pak", "Ag", 201),
-    route(Method::GET, "/paks", "A", 200),
-    route(Method::GET, "/stacks", "Agy", 200),
+    route(Method::GET, "/paks", "Ar", 200),
+    route(Method::GET, "/stacks", "Argy", 200),
     route(Method::POST, "/stacks", "Ag", 201),
-    route(Method::GET, "/stacks/{id}", "Ag", 200),
+    route(Method::GET, "/stacks/{id}", "Arg", 200),
     route(Method::PUT, "/stacks/{id}", "Ag", 200),
     route(Method::DELETE, "/stacks/{id}", "Ag", 204),
-    route(Method::GET, "/stacks/{id}/annotations", "Aag", 200),
+    route(Method::GET, "/stacks/{id}/annotations", "Arag", 200),
     route(Method::POST, "/stacks/{id}/annotations", "Ag", 201),
     route(Method::DELETE, "/stacks/{id}/annotations/{key}", "Ag", 204),
-    route(Method::GET, "/stacks/{id}/deployment-objects", "Ag", 200),
+    route(Method::GET, "/stacks/{id}/deployment-objects", "Arg", 200),
     route(Method::POST, "/stacks/{id}/deployment-objects", "Ag", 201),
-    route(Method::GET, "/stacks/{id}/health", "A", 200),
-    route(Method::GET, "/stacks/{id}/labels", "Aag", 200),
+    route(Method::GET, "/stacks/{id}/health", "Ar", 200),
+    route(Method::GET, "/stacks/{id}/labels", "Arag", 200),
     route(Method::POST, "/stacks/{id}/labels", "Ag", 201),
     route(Method::DELETE, "/stacks/{id}/labels/{label}", "Ag", 204),
-    route(Method::GET, "/stacks/{id}/status", "Ag", 200),
+    route(Method::GET, "/stacks/{id}/status", "Arg", 200),
     route(Method::POST, "/webhook-deliveries/{id}/result", "a", 200),
-    route(Method::GET, "/webhooks", "A", 200),
+    route(Method::GET, "/webhooks", "Ar", 200),
     route(Method::POST, "/webhooks", "A", 201),
-    route(Method::GET, "/webhooks/event-types", "A", 200),
-    route(Method::GET, "/webhooks/{id}", "A", 200),
+    route(Method::GET, "/webhooks/event-types", "Ar", 200),
+    route(Method::GET, "/webhooks/{id}", "Ar", 200),
     route(Method::PUT, "/webhooks/{id}", "A", 200),
     route(Method::DELETE, "/webhooks/{id}", "A", 204),
-    route(Method::GET, "/webhooks/{id}/deliveries", "A", 200),
+    route(Method::GET, "/webhooks/{id}/deliveries", "Ar", 200),
     route(Method::POST, "/webhooks/{id}/test", "A", 200),
 ];
 
@@ -99,7 +105,8 @@ const ROUTES: &[Route] = &[
 fn denial_code(Route(method, path, allowed, _): &Route, role: char) -> &'static str {
     let is_agent = role == 'a' || role == 'x';
     match (method.as_str(), *path) {
-        _ if *allowed == "A" => "admin_required",
+        _ if role == 'r' => "read_only_key",
+        _ if ["A", "Ar"].contains(allowed) => "admin_required",
         ("GET", "/agents") => "generator_required",
         (_, "/agents/{id}/targets" | "/agents/{id}/targets/{stack_id}") if *method != Method::GET => match role {
             'y' => "target_generator_mismatch",
@@ -144,7 +151,7 @@ fn the_table_has_every_route_that_is_served() {
 #[tokio::test]
 async fn each_route_accepts_exactly_its_roles() {
     for route in ROUTES {
-        for role in "Aaxgy".chars() {
+        for role in "Araxgy".chars() {
             let (status, body) = send(route, role).await;
             // Objects of another agent or generator are reported as not found.
             let is_hidden = (role == 'x' && route.1.starts_with("/webhook-deliveries"))
@@ -233,6 +240,8 @@ async fn a_generator_lists_only_its_own_stacks_with_any_filter() {
 /// The objects in the paths of the routes.
 struct World {
     fleet: Fleet,
+    /// Id and key of an administrator that only reads.
+    reader: (String, String),
     another: (String, String),
     west: (String, String),
     spare: String,
@@ -247,6 +256,7 @@ impl World {
     async fn new() -> Self {
         let fleet = Fleet::new().await;
         let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
+        let reader = api.create_admin("reader", "reader").await;
         let another = api.create_generator("another").await;
         let west = api.create_agent("west", &[]).await;
         let spare = api.create_stack("spare", &fleet.generator.0).await;
@@ -268,12 +278,14 @@ impl World {
         let request = approval(&text(&revision["id"]), "a");
         let asked = api.put(&fleet.agent.1, &format!("/agents/{agent}/stacks/{stack}/approval"), &request).await;
         let approval = text(&asked.expect_status(200).json()["id"]);
-        Self { another, west, spare, revision: text(&revision["id"]), event, webhook, delivery, approval, fleet }
+        let revision = text(&revision["id"]);
+        Self { reader, another, west, spare, revision, event, webhook, delivery, approval, fleet }
     }
 
     fn key(&self, role: char) -> &str {
         match role {
             'A' => &self.fleet.api.admin,
+            'r' => &self.reader.1,
             'a' => &self.fleet.agent.1,
             'x' => &self.west.1,
             'g' => &self.fleet.generator.1,
@@ -286,6 +298,7 @@ impl World {
     fn path(&self, method: &Method, template: &str) -> String {
         let fleet = &self.fleet;
         let id = match template.split('/').nth(1).unwrap() {
+            "admins" => &self.reader.0,
             "agents" => &fleet.agent.0,
             "agent-events" => &self.event,
             "approvals" => &self.approval,
@@ -305,6 +318,8 @@ impl World {
     fn body(&self, method: &Method, template: &str) -> Option<Value> {
         let (agent, stack) = (&self.fleet.agent.0, &self.fleet.stack);
         Some(match (method.as_str(), template) {
+            ("POST", "/admins") => json!({"name": "anna"}),
+            (_, path) if path.ends_with("/rotate-pak") => json!({"grace_seconds": 60}),
             ("POST", "/agents") => json!({"name": "north", "cluster_name": "c"}),
             ("PUT", "/agents/{id}") => json!({"name": "east"}),
             ("POST", "/agents/{id}/annotations") => json!({"agent_id": agent, "key": "k", "value": "v"}),

@@ -47,10 +47,15 @@ async fn call_every_operation(base: &str, pak: &Pak) {
     );
     assert!(!wrong.is_transient());
 
-    let generator = NewGenerator { name: "default".to_owned(), description: None };
+    let generator = NewGenerator { name: "default".to_owned(), description: None, key_expires_at: None };
     let generator = admin.create_generator(&generator).await.unwrap().generator;
     assert_eq!(admin.list_generators().await.unwrap(), std::slice::from_ref(&generator));
-    let request = CreateAgentRequest { name: "a b".to_owned(), cluster_name: "c&d".to_owned(), generator_ids: None };
+    let request = CreateAgentRequest {
+        name: "a b".to_owned(),
+        cluster_name: "c&d".to_owned(),
+        generator_ids: None,
+        key_expires_at: None,
+    };
     let created = admin.create_agent(&request).await.unwrap();
     let (agent, id) = (client(base, &created.initial_pak), created.agent.id);
     assert_eq!(agent.whoami().await.unwrap().agent, Some(id));

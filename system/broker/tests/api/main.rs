@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod access;
+mod admins;
 mod approvals;
 mod backup;
 mod bad_input;

@@ -141,6 +141,13 @@ impl Api {
         self.call(&self.admin, Method::DELETE, path, None).await
     }
 
+    /// Creates an administrator and returns its id and key.
+    pub async fn create_admin(&self, name: &str, role: &str) -> (String, String) {
+        let request = json!({"name": name, "role": role});
+        let created = self.post(&self.admin, "/admins", &request).await.expect_status(201).json();
+        (text(&created["admin"]["id"]), text(&created["pak"]))
+    }
+
     /// Creates a generator and returns its id and key.
     pub async fn create_generator(&self, name: &str) -> (String, String) {
         let created = self.post(&self.admin, "/generators", &json!({"name": name})).await.expect_status(201).json();

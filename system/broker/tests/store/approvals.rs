@@ -7,7 +7,7 @@ use sindri_model::wire::{Approval, ApprovalRequest, EventStatus};
 use sindri_model::{AgentId, GeneratorId, RevisionId, StackId};
 
 use crate::status::report;
-use crate::support::{ALL, World, contracts, entropy, write_context};
+use crate::support::{ALL, World, admin_id, contracts, entropy, write_context};
 
 contracts!(
     a_repeated_request_returns_the_same_approval_and_writes_nothing,
@@ -134,7 +134,7 @@ async fn a_decision_is_final_and_requests_a_new_pass(world: World) {
     let approval = fixture.request("a").await;
     let before = fixture.world.store.deliver_target_state(fixture.agent).await.unwrap();
     let approved = fixture.decide(&approval, Approved).await.unwrap();
-    assert_eq!((approved.state, approved.decided_by.as_deref()), (Approved, Some("admin")));
+    assert_eq!((approved.state, approved.decided_by.clone()), (Approved, Some(format!("admin {}", admin_id()))));
     assert_eq!(approved.decided_at, Some(crate::support::at(0)));
     let after = fixture.world.store.deliver_target_state(fixture.agent).await.unwrap();
     assert!(after.version > before.version && after.recheck_version > before.recheck_version);

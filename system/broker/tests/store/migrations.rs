@@ -1,9 +1,9 @@
 //! Databases of earlier brokers, of later brokers, and of other programs.
 
 use rusqlite::Connection;
-use sindri_broker::{PostgresStore, SqliteStore, Store};
-use sindri_model::wire::StackStatusReport;
-use sindri_model::{AgentId, Epoch, StackId};
+use sindri_broker::{KeyAccess, KeyHolder, PostgresStore, SqliteStore, Store, StoredKey};
+use sindri_model::wire::{AdminRole, StackStatusReport};
+use sindri_model::{AgentId, Epoch, PakDigest, StackId};
 
 use crate::support::{ALL, fresh_schema, revision, revision_ids, run_sql, write_context};
 
@@ -59,7 +59,17 @@ async fn check_migrated(store: &dyn Store) {
     let events = store.list_events_of_agent(agent, ALL).await.unwrap();
     assert_eq!(events.iter().map(|event| event.status.as_str()).collect::<Vec<_>>(), ["SUCCESS", "FAILURE", "SUCCESS"]);
     let keys = store.find_keys("BRadmin1".to_owned()).await.unwrap();
-    assert_eq!(keys.len(), 1);
+    let admins = store.list_admins(ALL).await.unwrap();
+    assert_eq!(
+        admins.iter().map(|admin| (admin.name.as_str(), admin.role)).collect::<Vec<_>>(),
+        [("admin", AdminRole::Admin)]
+    );
+    let digest = PakDigest("a".to_owned());
+    let holder = KeyHolder::Admin(admins[0].id);
+    let admin_key = StoredKey { digest: digest.clone(), holder, access: KeyAccess::Full, expires_at: None };
+    assert_eq!(keys, [admin_key], "the administrator's key still works");
+    assert!(store.has_admin_key().await.unwrap());
+    assert_eq!(store.list_keys_of_holder(holder).await.unwrap(), [digest]);
     assert_eq!(store.list_keys(ALL).await.unwrap().len(), 2);
     let stack: StackId = id(3).parse().unwrap();
     // The new tables exist and work.

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
 use sindri_broker::{
-    Heartbeat, KeyHolder, KeyRecord, NewRevision, Page, PostgresStore, SqliteStore, Store, StoreError, TargetState,
-    WriteContext,
+    Heartbeat, KeyHolder, KeyRecord, KeyRotation, NewRevision, Page, PostgresStore, SqliteStore, Store, StoreError,
+    TargetState, WriteContext,
 };
 use sindri_model::wire::{
     Agent, AgentAnnotation, AgentEvent, AgentLabel, AgentStatus, AgentTarget, DeploymentObject, EventStatus, Generator,
     Stack, StackAnnotation, StackLabel,
 };
-use sindri_model::{AgentId, Entropy, EventId, GeneratorId, LinkId, Pak, RevisionId, StackId};
+use sindri_model::{AdminId, AgentId, Entropy, EventId, GeneratorId, LinkId, Pak, RevisionId, StackId};
 
 /// Declares each contract as a test of each kind of store.
 macro_rules! contracts {
@@ -62,8 +62,13 @@ pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
+/// Id of the administrator that makes every write, and has no record.
+pub fn admin_id() -> AdminId {
+    AdminId::generate(&Entropy::new(|bytes| bytes.fill(9)))
+}
+
 pub fn write_context() -> WriteContext {
-    WriteContext { actor: Some(KeyHolder::Admin), ..WriteContext::system(at(0), entropy()) }
+    WriteContext { actor: Some(KeyHolder::Admin(admin_id())), ..WriteContext::system(at(0), entropy()) }
 }
 
 pub fn write_context_with_key(key: &str) -> WriteContext {
@@ -138,7 +143,8 @@ impl World {
     /// Replaces the key of an agent.
     pub async fn rotate_agent_key(&self, agent: AgentId, key: KeyRecord) -> Result<(), StoreError> {
         let expected = self.store.list_keys_of_holder(KeyHolder::Agent(agent)).await?;
-        self.store.rotate_agent_key(write_context(), agent, expected, key).await.map(drop)
+        let rotation = KeyRotation { expected, key, previous_until: None };
+        self.store.rotate_agent_key(write_context(), agent, rotation).await.map(drop)
     }
 
     pub async fn add_stack(&self, name: &str) -> StackId {

@@ -50,7 +50,9 @@ pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure
 }
 
 async fn create(client: &Client, name: String, cluster_name: String) -> Result<(), Failure> {
-    let created = client.create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None }).await?;
+    let created = client
+        .create_agent(&CreateAgentRequest { name, cluster_name, generator_ids: None, key_expires_at: None })
+        .await?;
     let (agent, key) = (created.agent, created.initial_pak);
     print_or_fail(&format!("agent {} ({})\nkey, shown only once: {key}\n", agent.name, agent.id))
 }

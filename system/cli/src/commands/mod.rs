@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod admin;
 pub(crate) mod agent;
 pub(crate) mod apply;
 pub(crate) mod approvals;

@@ -111,7 +111,9 @@ async fn find_or_create_generator(client: &Client, requested: Option<&str>) -> R
         (Some(generator), _) => Ok(generator.id),
         (None, Some(requested)) => Err(Failure::Usage(format!("there is no generator {requested}"))),
         (None, None) => {
-            let created = client.create_generator(&NewGenerator { name: name.to_owned(), description: None }).await?;
+            let created = client
+                .create_generator(&NewGenerator { name: name.to_owned(), description: None, key_expires_at: None })
+                .await?;
             print_or_fail(&format!(
                 "generator {name} ({}), key, shown only once: {}\n",
                 created.generator.id, created.pak

@@ -79,6 +79,9 @@ pub struct CreateAgentRequest {
     /// Generators with which the agent is registered on creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_ids: Option<Vec<GeneratorId>>,
+    /// Time from which the key is invalid; without it the key does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_expires_at: Option<Timestamp>,
 }
 
 /// A new agent and its key. The key is not returned again.

@@ -1,10 +1,10 @@
-//! The audit log, and the keys that its filters can name.
+//! The audit log.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AuditId, PakId};
+use crate::AuditId;
 
 /// Entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,10 +16,10 @@ pub struct AuditLog {
     pub timestamp: Timestamp,
     /// `admin`, `agent`, `generator` or `system`.
     pub actor_type: String,
-    /// Id of the agent or generator.
+    /// Id of the administrator, agent or generator.
     #[serde(default)]
     pub actor_id: Option<String>,
-    /// Name of the agent or generator; `admin` and `system` for the others.
+    /// Name of the administrator, agent or generator; `system` for the broker itself.
     #[serde(default)]
     pub actor_name: Option<String>,
     /// Action, such as `stack.deleted`.
@@ -56,22 +56,4 @@ pub struct AuditLogListResponse {
     pub limit: i64,
     /// Number of skipped entries, as requested.
     pub offset: i64,
-}
-
-/// A key without its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PakSummary {
-    /// Id of the key, for filters.
-    pub id: PakId,
-    /// Name of the key's owner.
-    pub name: String,
-}
-
-/// The new key of the administrator. It is not returned again, and the previous key is invalid.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RotateAdminPakResponse {
-    /// New key of the administrator.
-    pub pak: String,
 }

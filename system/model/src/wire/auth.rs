@@ -8,7 +8,7 @@ use crate::{AgentId, GeneratorId};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuthResponse {
-    /// True for the administrator's key.
+    /// True for the key of an administrator that may change things.
     pub admin: bool,
     /// Id of the agent that owns the key.
     #[serde(default)]

@@ -60,6 +60,9 @@ pub struct NewGenerator {
     /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Time from which the key is invalid; without it the key does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_expires_at: Option<Timestamp>,
 }
 
 /// A new generator and its key. The key is not returned again.

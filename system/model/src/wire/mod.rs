@@ -3,6 +3,7 @@
 //! Existing clients reject unknown fields, so no field is added to the response of an existing operation. Additional
 //! data for Sindri's own agent is sent in headers.
 
+mod admins;
 mod agents;
 mod approvals;
 mod audit;
@@ -14,6 +15,7 @@ mod generators;
 mod headers;
 mod health;
 mod held_revisions;
+mod keys;
 mod labels;
 mod policies;
 mod stacks;
@@ -21,12 +23,13 @@ mod status;
 mod targets;
 mod webhooks;
 
+pub use admins::{Admin, AdminRole, AdminWithPak, NewAdmin};
 pub use agents::{
     Agent, AgentStatus, CreateAgentRequest, CreateAgentResponse, HeartbeatReport, RotateAgentPakResponse,
     UpdateAgentRequest,
 };
 pub use approvals::{Approval, ApprovalRequest, ApprovalState, ApprovalStateError};
-pub use audit::{AuditLog, AuditLogListResponse, PakSummary, RotateAdminPakResponse};
+pub use audit::{AuditLog, AuditLogListResponse};
 pub use auth::AuthResponse;
 pub use deployment_objects::{CreateDeploymentObjectRequest, DeploymentObject};
 pub use events::{AgentEvent, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};
@@ -41,6 +44,7 @@ pub use health::{
     HealthStatusUpdate, StackDeploymentHealth, StackHealthResponse,
 };
 pub use held_revisions::{HELD_REVISIONS_HEADER, HeldRevisions};
+pub use keys::{PakSummary, RotateAdminPakResponse, RotatePakRequest};
 pub use labels::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
 };

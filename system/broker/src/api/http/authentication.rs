@@ -3,6 +3,7 @@
 //! Every route under the API needs a key. The table of routes has the roles that a route accepts; the handler checks
 //! with a method of [`Actor`] that it is the right agent or generator.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -18,12 +19,18 @@ use super::connection_info::PeerAddress;
 use super::denial::Denial;
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
-use crate::store::{KeyHolder, StoreError, StoredKey};
+use crate::store::{FailedLogin, KeyAccess, KeyHolder, LoginFailure, StoreError, StoredKey};
 use crate::throttle::ThrottleSource;
 
-/// Holder of the key that a request was sent with.
+/// Characters of a key that the audit log has at most: those of its short token.
+const KEY_PREFIX_CHARS: usize = 8;
+
+/// Holder of the key that a request was sent with, and what the key allows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Actor(pub KeyHolder);
+pub(crate) struct Actor {
+    pub holder: KeyHolder,
+    pub access: KeyAccess,
+}
 
 /// The actor in the request log: the short token of its key, which is not secret.
 #[derive(Clone, Debug)]
@@ -31,15 +38,15 @@ pub(crate) struct ActorLabel(pub String);
 
 /// Authenticates a request before its handler runs.
 pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Request, next: Next) -> Response {
-    let source = throttle_source(request.extensions());
-    let (key, label) = match identify(&broker, request.headers(), source).await {
+    let client = client_address(request.extensions());
+    let (key, label) = match identify(&broker, request.headers(), client).await {
         Ok(key_and_label) => key_and_label,
         Err(error) => return error.into_response(),
     };
-    if !key.is_active && !request.method().is_safe() {
+    if key.access == KeyAccess::Deactivated && !request.method().is_safe() {
         return ErrorResponse::from(StoreError::GeneratorInactive).into_response();
     }
-    request.extensions_mut().insert(Actor(key.holder));
+    request.extensions_mut().insert(Actor { holder: key.holder, access: key.access });
     let mut response = next.run(request).await;
     response.extensions_mut().insert(label);
     response
@@ -73,30 +80,33 @@ impl IntoResponse for AuthenticationError {
 async fn identify(
     broker: &Broker,
     headers: &HeaderMap,
-    source: Option<ThrottleSource>,
+    client: Option<IpAddr>,
 ) -> Result<(StoredKey, ActorLabel), AuthenticationError> {
     let header = headers.get(AUTHORIZATION).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))?;
-    let Some(credentials) = Credentials::parse(header, source) else { return Err(reject_key(broker, source)) };
+    let Some(credentials) = Credentials::parse(header, client) else {
+        record_failure(broker, client, None, LoginFailure::Malformed);
+        return Err(reject_key(broker, client));
+    };
     let key = credentials.authenticate(broker).await?;
     Ok((key, credentials.label()))
 }
 
-/// Returns the source of a request; `None` without a peer address (simulation), where throttling is skipped.
-pub(crate) fn throttle_source(extensions: &Extensions) -> Option<ThrottleSource> {
-    extensions.get::<PeerAddress>().and_then(|peer| peer.0).map(ThrottleSource::from_address)
+/// Returns the address of the client; `None` without a peer address (simulation), where throttling is skipped.
+pub(crate) fn client_address(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<PeerAddress>().and_then(|peer| peer.0)
 }
 
-/// Key and source of a request.
+/// Key and client of a request.
 pub(crate) struct Credentials {
     pak: Pak,
-    source: Option<ThrottleSource>,
+    client: Option<IpAddr>,
 }
 
 impl Credentials {
     /// Parses the key in an `Authorization` header.
-    pub(crate) fn parse(header: &HeaderValue, source: Option<ThrottleSource>) -> Option<Self> {
+    pub(crate) fn parse(header: &HeaderValue, client: Option<IpAddr>) -> Option<Self> {
         let pak = Pak::parse(strip_scheme(header.to_str().ok()?)).ok()?;
-        Some(Self { pak, source })
+        Some(Self { pak, client })
     }
 
     /// Returns the actor in the request log.
@@ -104,33 +114,42 @@ impl Credentials {
         ActorLabel(self.pak.short().to_owned())
     }
 
-    /// Returns the key as stored, if it is cached.
+    /// Returns the key as stored, if it is cached and has not expired.
     pub(crate) fn find_cached(&self, broker: &Broker) -> Option<StoredKey> {
-        broker.memory.keys.find(&self.pak)
+        broker.memory.keys.find(&self.pak).filter(|key| !has_expired(broker, key))
     }
 
-    /// Returns the key as stored, from the cache if it is there. A wrong key counts against the source.
+    /// Returns the key as stored, from the cache if it is there. A wrong key counts against its source.
     pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<StoredKey, AuthenticationError> {
-        match self.find_cached(broker) {
-            Some(key) => Ok(key),
-            None => look_up_key(broker, &self.pak, self.source).await,
+        let key = match broker.memory.keys.find(&self.pak) {
+            Some(key) => key,
+            None => look_up_key(broker, &self.pak, self.client).await?,
+        };
+        if has_expired(broker, &key) {
+            record_failure(broker, self.client, Some(&self.pak), LoginFailure::Expired);
+            let message = "this key has expired; an administrator can replace it";
+            return Err(ErrorResponse::new(StatusCode::UNAUTHORIZED, "key_expired", message).into());
         }
+        Ok(key)
     }
 }
 
+/// Returns true if a key has expired. The clock is read only for a key that has an end.
+fn has_expired(broker: &Broker, key: &StoredKey) -> bool {
+    key.expires_at.is_some() && key.has_expired(broker.clock.now())
+}
+
 /// Looks up a key that is not cached.
-async fn look_up_key(
-    broker: &Broker,
-    pak: &Pak,
-    source: Option<ThrottleSource>,
-) -> Result<StoredKey, AuthenticationError> {
+async fn look_up_key(broker: &Broker, pak: &Pak, client: Option<IpAddr>) -> Result<StoredKey, AuthenticationError> {
+    let source = client.map(ThrottleSource::from_address);
     if let Some(wait) = source.and_then(|source| broker.throttle.check(source, pak.short(), Instant::now())) {
         return Err(too_many_failures(broker, wait));
     }
     let generation = broker.memory.keys.generation();
     let stored = broker.store.find_keys(pak.short().to_owned()).await?;
     let Some(key) = broker.memory.keys.insert(pak, stored, generation) else {
-        return Err(reject_key(broker, source));
+        record_failure(broker, client, Some(pak), LoginFailure::Unknown);
+        return Err(reject_key(broker, client));
     };
     if source.is_some() {
         broker.throttle.record_success(pak.short());
@@ -148,11 +167,22 @@ fn strip_scheme(text: &str) -> &str {
 
 /// Counts a wrong key and returns its error. The message is the same for every wrong key, so that it does not show which
 /// part of a guess was right.
-fn reject_key(broker: &Broker, source: Option<ThrottleSource>) -> AuthenticationError {
-    match source.and_then(|source| broker.throttle.record_failure(source, Instant::now())) {
+fn reject_key(broker: &Broker, client: Option<IpAddr>) -> AuthenticationError {
+    match client
+        .map(ThrottleSource::from_address)
+        .and_then(|source| broker.throttle.record_failure(source, Instant::now()))
+    {
         Some(wait) => too_many_failures(broker, wait),
         None => ErrorResponse::unauthorized("the key is unknown").into(),
     }
+}
+
+/// Records a failed login for the audit log, which is written later.
+fn record_failure(broker: &Broker, client: Option<IpAddr>, pak: Option<&Pak>, reason: LoginFailure) {
+    let time = broker.clock.now();
+    let key_prefix = pak.map(|pak| pak.short().chars().take(KEY_PREFIX_CHARS).collect());
+    let login = FailedLogin { time, peer: client, key_prefix, reason, unrecorded: 0 };
+    broker.memory.failed_logins.insert(login, Instant::now());
 }
 
 fn too_many_failures(broker: &Broker, wait: Duration) -> AuthenticationError {
@@ -181,19 +211,24 @@ impl<S: Send + Sync> FromRequestParts<S> for SenderKey {
 }
 
 impl Actor {
+    /// Returns true if the actor is an administrator. A key that only reads was refused before the handler if the route changes something.
+    pub(crate) fn is_admin(self) -> bool {
+        matches!(self.holder, KeyHolder::Admin(_))
+    }
+
     /// Checks that the actor is the administrator or this agent.
     pub(crate) fn check_admin_or_agent(self, agent: AgentId) -> Result<(), Denial> {
-        require(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Agent(agent), Denial::AgentPakMismatch)
+        require(self.is_admin() || self.holder == KeyHolder::Agent(agent), Denial::AgentPakMismatch)
     }
 
     /// Checks that the actor is this agent.
     pub(crate) fn check_agent(self, agent: AgentId) -> Result<(), Denial> {
-        require(self.0 == KeyHolder::Agent(agent), Denial::AgentPakMismatch)
+        require(self.holder == KeyHolder::Agent(agent), Denial::AgentPakMismatch)
     }
 
     /// Checks that the actor is the administrator or this generator; `denial` is the reason if it is neither.
     pub(crate) fn check_admin_or_generator(self, generator: GeneratorId, denial: Denial) -> Result<(), Denial> {
-        require(self.0 == KeyHolder::Admin || self.0 == KeyHolder::Generator(generator), denial)
+        require(self.is_admin() || self.holder == KeyHolder::Generator(generator), denial)
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) enum Denial {
     GeneratorRequired,
     /// The registered agents of a generator are for the administrator and for that generator.
     NotAuthorized,
+    /// The key allows only operations that change nothing.
+    ReadOnlyKey,
     /// Only the administrator and generators create stacks.
     StackCreateDenied,
     /// A generator creates stacks for itself only.
@@ -53,6 +55,7 @@ impl Denial {
             Self::GeneratorNotOwned => ("generator_not_owned", "only an administrator and this generator may do this"),
             Self::GeneratorRequired => ("generator_required", "only an administrator and generators may do this"),
             Self::NotAuthorized => ("not_authorized", "only an administrator and this generator list its agents"),
+            Self::ReadOnlyKey => ("read_only_key", "this key only reads"),
             Self::StackCreateDenied => ("stack_create_denied", "only an administrator and generators create stacks"),
             Self::StackGeneratorMismatch => ("stack_generator_mismatch", "a generator creates stacks for itself only"),
             Self::StackNotAccessible => {

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 use sindri_model::wire::AgentStatus;
 
-use super::authentication::{Actor, SenderKey};
+use super::authentication::Actor;
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 
@@ -74,11 +74,6 @@ impl DescribeRequest for State<Broker> {
 
 /// Describes nothing: the table of routes has the roles.
 impl DescribeRequest for Actor {
-    fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
-}
-
-/// Describes nothing: every operation under the API has a key.
-impl DescribeRequest for SenderKey {
     fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
 }
 

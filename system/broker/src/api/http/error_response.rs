@@ -18,7 +18,7 @@ pub(crate) const STATUSES: [(u16, &str); 12] = [
     (408, "The body did not arrive in time."),
     (
         409,
-        "The object exists already, the approval was decided differently, another request has replaced the key, or the Idempotency-Key was used and its response cannot be repeated.",
+        "The object exists already, the approval was decided differently, another request has replaced the key, no administrator would be left, or the Idempotency-Key was used and its response cannot be repeated.",
     ),
     (413, "The body is too large."),
     (415, "The operation does not accept this content type."),
@@ -83,6 +83,7 @@ impl From<StoreError> for ErrorResponse {
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
             StoreError::AlreadyDecided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
             StoreError::KeyChanged => Self::new(StatusCode::CONFLICT, "key_changed", message),
+            StoreError::LastAdmin => Self::new(StatusCode::CONFLICT, "last_admin", message),
             StoreError::DependencyCycle(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "dependency_cycle", message),
             StoreError::InvalidPolicy(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_policy", message),
             StoreError::StackSuspended(_) => Self::new(StatusCode::CONFLICT, "stack_suspended", message),

@@ -117,6 +117,26 @@ impl<T: JsonSchema> DescribeRequest for JsonBody<T> {
     }
 }
 
+/// JSON body that may be omitted.
+pub(crate) struct OptionalJsonBody<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Broker> for OptionalJsonBody<T> {
+    type Rejection = ErrorResponse;
+
+    async fn from_request(request: Request, broker: &Broker) -> Result<Self, ErrorResponse> {
+        JsonBody::from_request(request, broker).await.map(|JsonBody(body)| Self(body))
+    }
+}
+
+impl<T: JsonSchema> DescribeRequest for OptionalJsonBody<T> {
+    fn describe(operation: &mut Operation, schemas: &mut SchemaGenerator) {
+        JsonBody::<T>::describe(operation, schemas);
+        if let Some(body) = &mut operation.body {
+            body["required"] = false.into();
+        }
+    }
+}
+
 /// Returns the content type without its parameters, in lower case; JSON if there is none.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let Some(header) = headers.get(CONTENT_TYPE) else { return JSON.to_owned() };

@@ -138,9 +138,9 @@ fn describe_operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) 
         "responses": responses,
         "security": [],
     });
-    if let Some(roles) = route.roles {
+    if let Some(roles) = route.role_names() {
         operation["security"] = json!([{"key": []}]);
-        operation["x-roles"] = roles.iter().map(|role| role.as_str()).collect();
+        operation["x-roles"] = json!(roles);
     }
     if let Some(body) = description.body {
         operation["requestBody"] = body;
@@ -151,8 +151,7 @@ fn describe_operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) 
 /// Returns the description of an operation: its summary as a sentence, and who may use it.
 fn describe_roles(route: &Route) -> String {
     let summary = route.summary;
-    let Some(roles) = route.roles else { return format!("{summary}. No key is needed.") };
-    let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+    let Some(roles) = route.role_names() else { return format!("{summary}. No key is needed.") };
     format!("{summary}. Keys: {}.", roles.join(", "))
 }
 

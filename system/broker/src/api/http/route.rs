@@ -14,7 +14,7 @@ use super::denial::Denial;
 use super::describe::{DescribeHandler, Operation};
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
-use crate::store::KeyHolder;
+use crate::store::{KeyAccess, KeyHolder};
 
 /// Role of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// Returns the name in the OpenAPI document.
-    pub(crate) fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "admin",
             Self::Agent => "agent",
@@ -34,6 +34,9 @@ impl Role {
         }
     }
 }
+
+/// Name in the OpenAPI document of an administrator whose key only reads.
+const READER: &str = "reader";
 
 /// Group of operations in the OpenAPI document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +94,8 @@ pub(crate) struct Route {
     pub tag: Tag,
     /// Reason for which a role is rejected.
     pub denial: Denial,
+    /// True if a key that only reads does not allow it.
+    pub changes: bool,
     /// Error statuses beyond those that the types of the handler describe.
     pub other_errors: &'static [u16],
     pub describe: fn(&mut Operation, &mut SchemaGenerator),
@@ -113,10 +118,27 @@ impl Route {
         Self { denial, ..self }
     }
 
+    /// Returns the route as one that changes nothing, although its method is not GET.
+    pub(crate) fn reading(self) -> Self {
+        Self { changes: false, ..self }
+    }
+
+    /// Returns the route as one that changes something, although its method is GET.
+    pub(crate) fn changing(self) -> Self {
+        Self { changes: true, ..self }
+    }
+
+    /// Returns the names of the keys that the route accepts; `None` if no key is needed.
+    pub(crate) fn role_names(&self) -> Option<Vec<&'static str>> {
+        let roles = self.roles?;
+        let reader = (roles.contains(&Role::Admin) && !self.changes).then_some(READER);
+        Some(roles.iter().map(|role| role.as_str()).chain(reader).collect())
+    }
+
     /// Returns the path and the handler behind a check of the roles.
     pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<Broker>) {
         let handler = match self.roles {
-            Some(roles) => self.handler.route_layer(from_fn_with_state((roles, self.denial), check_role)),
+            Some(roles) => self.handler.route_layer(from_fn_with_state((roles, self.denial, self.changes), check_role)),
             None => self.handler,
         };
         (self.path, handler)
@@ -124,13 +146,16 @@ impl Route {
 }
 
 async fn check_role(
-    State((roles, denial)): State<(Roles, Denial)>,
+    State((roles, denial, changes)): State<(Roles, Denial, bool)>,
     actor: Actor,
     request: Request,
     next: Next,
 ) -> Result<Response, ErrorResponse> {
-    let role = match actor.0 {
-        KeyHolder::Admin => Role::Admin,
+    if changes && actor.access == KeyAccess::ReadOnly {
+        return Err(Denial::ReadOnlyKey.into());
+    }
+    let role = match actor.holder {
+        KeyHolder::Admin(_) => Role::Admin,
         KeyHolder::Agent(_) => Role::Agent,
         KeyHolder::Generator(_) => Role::Generator,
     };
@@ -168,6 +193,7 @@ macro_rules! methods {
                 path,
                 roles,
                 denial: usual_denial(path, roles),
+                changes: Method::$method != Method::GET,
                 name,
                 summary,
                 tag: Tag::Process,

@@ -21,7 +21,7 @@ impl FromRequestParts<Broker> for WriteContext {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, ErrorResponse> {
-        let Actor(holder) = Actor::from_request_parts(parts, broker).await?;
+        let Actor { holder, .. } = Actor::from_request_parts(parts, broker).await?;
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         Ok(Self {
             actor: Some(holder),

@@ -13,6 +13,7 @@ use sindri_model::wire::{
 };
 use tokio::time::timeout;
 
+use super::keys::new_key;
 use super::repeated_delete::succeed_without;
 use super::validation::{check_agent_name, check_optional};
 use crate::api::http::authentication::Actor;
@@ -21,16 +22,17 @@ use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, HeartbeatAccepted, NoContent};
 use crate::broker::Broker;
-use crate::store::{Heartbeat, KeyHolder, KeyRecord, RecordKind, StoreError, WriteContext};
+use crate::store::{Heartbeat, KeyAccess, KeyHolder, RecordKind, StoreError, WriteContext};
 
 /// Returns the holder of the key.
-pub(crate) async fn read_identity(Actor(holder): Actor) -> Json<AuthResponse> {
-    let (admin, agent, generator) = match holder {
-        KeyHolder::Admin => (true, None, None),
+pub(crate) async fn read_identity(actor: Actor) -> Json<AuthResponse> {
+    let is_read_only = actor.access == KeyAccess::ReadOnly;
+    let (admin, agent, generator) = match actor.holder {
+        KeyHolder::Admin(_) => (!is_read_only, None, None),
         KeyHolder::Agent(agent) => (false, Some(agent), None),
         KeyHolder::Generator(generator) => (false, None, Some(generator)),
     };
-    Json(AuthResponse { admin, agent, generator, readonly: false })
+    Json(AuthResponse { admin, agent, generator, readonly: is_read_only })
 }
 
 pub(crate) async fn create(
@@ -54,8 +56,8 @@ pub(crate) async fn create(
         k8s_reported_at: None,
     };
     let generators = request.generator_ids.unwrap_or_default();
-    let pak = broker.generate_pak();
-    let created = broker.store.create_agent(context, agent.clone(), KeyRecord::from(&pak), generators).await;
+    let (pak, key) = new_key(&broker, request.key_expires_at)?;
+    let created = broker.store.create_agent(context, agent.clone(), key, generators).await;
     created.map_err(|error| match error {
         StoreError::MissingReference { kind: RecordKind::Generator, .. } => {
             ErrorResponse::bad_request("invalid_generator_id", error.to_string())
@@ -118,7 +120,7 @@ pub(crate) async fn update(
     actor.check_admin_or_agent(agent)?;
     check_optional(changes.name.as_deref(), |name| check_agent_name("name", name))?;
     check_optional(changes.cluster_name.as_deref(), |name| check_agent_name("cluster_name", name))?;
-    if actor.0 != KeyHolder::Admin && has_changes(&broker.store.get_agent(agent).await?, &changes) {
+    if !actor.is_admin() && has_changes(&broker.store.get_agent(agent).await?, &changes) {
         let message = "only an administrator changes the name, the cluster or the status of an agent";
         return Err(ErrorResponse::admin_required(message));
     }

@@ -111,8 +111,8 @@ async fn decide(
 /// Returns the generator whose approvals the actor may read and decide; `None` means all. Approvals of other generators
 /// are reported as not found.
 fn visible_generator(actor: Actor) -> Result<Option<GeneratorId>, ErrorResponse> {
-    match actor.0 {
-        KeyHolder::Admin => Ok(None),
+    match actor.holder {
+        KeyHolder::Admin(_) => Ok(None),
         KeyHolder::Generator(generator) => Ok(Some(generator)),
         KeyHolder::Agent(_) => Err(Denial::Forbidden.into()),
     }

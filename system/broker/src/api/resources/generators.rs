@@ -8,6 +8,7 @@ use sindri_model::wire::{
 };
 use sindri_model::{AgentId, GeneratorId};
 
+use super::keys::new_key;
 use super::repeated_delete::succeed_without;
 use super::validation::{check_name, check_optional};
 use crate::api::http::authentication::Actor;
@@ -17,7 +18,7 @@ use crate::api::http::extract::{JsonBody, PathParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
 use crate::broker::Broker;
-use crate::store::{KeyHolder, KeyRecord, RecordKind, WriteContext};
+use crate::store::{KeyHolder, RecordKind, WriteContext};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
@@ -36,8 +37,8 @@ pub(crate) async fn create(
         is_system: false,
         last_active_at: None,
     };
-    let pak = broker.generate_pak();
-    broker.store.create_generator(context, generator.clone(), KeyRecord::from(&pak)).await?;
+    let (pak, key) = new_key(&broker, request.key_expires_at)?;
+    broker.store.create_generator(context, generator.clone(), key).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }
 
@@ -67,7 +68,7 @@ pub(crate) async fn update(
 ) -> Result<Json<Generator>, ErrorResponse> {
     actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
     check_optional(changes.name.as_deref(), |name| check_name("name", name))?;
-    if actor.0 != KeyHolder::Admin && changes.is_active == Some(false) {
+    if !actor.is_admin() && changes.is_active == Some(false) {
         // A generator that is inactive does not get here, so it is active, and sends `true` with its whole record.
         return Err(ErrorResponse::admin_required("only an administrator activates and deactivates generators"));
     }
@@ -110,7 +111,7 @@ pub(crate) async fn unregister(
 
 /// Returns the agent to register. An agent registers itself and may omit its id; the administrator must give one.
 fn agent_to_register(actor: Actor, body: &AgentRegistrationBody) -> Result<AgentId, ErrorResponse> {
-    let agent = match (actor.0, body.agent_id) {
+    let agent = match (actor.holder, body.agent_id) {
         (KeyHolder::Agent(agent), None) => agent,
         (_, Some(agent)) => agent,
         (_, None) => {

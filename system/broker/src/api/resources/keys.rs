@@ -1,18 +1,25 @@
 //! Access keys: lists and rotates them. A key is returned only when it is created.
 
 use axum::Json;
-use axum::extract::State;
-use sindri_model::wire::{CreateGeneratorResponse, PakSummary, RotateAdminPakResponse, RotateAgentPakResponse};
-use sindri_model::{AgentId, GeneratorId, PakDigest};
+use axum::extract::{FromRequestParts, State};
+use http::request::Parts;
+use jiff::{SignedDuration, Timestamp};
+use schemars::SchemaGenerator;
+use sindri_model::limits::GRACE_SECONDS_MAX;
+use sindri_model::wire::{
+    AdminWithPak, CreateGeneratorResponse, PakSummary, RotateAdminPakResponse, RotateAgentPakResponse, RotatePakRequest,
+};
+use sindri_model::{AdminId, AgentId, GeneratorId, Pak, PakDigest};
 
 use crate::api::http::authentication::{Actor, SenderKey};
 use crate::api::http::denial::Denial;
+use crate::api::http::describe::{DescribeRequest, Operation};
 use crate::api::http::error_response::ErrorResponse;
-use crate::api::http::extract::PathParams;
+use crate::api::http::extract::{OptionalJsonBody, PathParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::Created;
 use crate::broker::Broker;
-use crate::store::{KeyHolder, KeyRecord, StoreError, WriteContext};
+use crate::store::{KeyHolder, KeyRecord, KeyRotation, StoreError, WriteContext};
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
@@ -22,57 +29,114 @@ pub(crate) async fn list(
     Ok(params.respond(paks, |pak| pak.id))
 }
 
+pub(crate) async fn rotate_own_admin_key(
+    State(broker): State<Broker>,
+    sender: Sender,
+    context: WriteContext,
+    OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
+) -> Result<Json<RotateAdminPakResponse>, ErrorResponse> {
+    let KeyHolder::Admin(admin) = sender.actor.holder else { return Err(Denial::AdminRequired.into()) };
+    let (pak, rotation) = sender.rotate(&broker, request, sender.actor.holder).await?;
+    broker.store.rotate_admin_key(context, admin, rotation).await?;
+    Ok(Json(RotateAdminPakResponse { pak: pak.reveal() }))
+}
+
 pub(crate) async fn rotate_admin_key(
     State(broker): State<Broker>,
-    actor: Actor,
-    sent: SenderKey,
+    sender: Sender,
+    PathParams(admin): PathParams<AdminId>,
     context: WriteContext,
-) -> Result<Json<RotateAdminPakResponse>, ErrorResponse> {
-    let expected = list_replaced_keys(&broker, actor, &sent, KeyHolder::Admin).await?;
-    let pak = broker.generate_pak();
-    broker.store.rotate_admin_key(context, expected, KeyRecord::from(&pak)).await?;
-    Ok(Json(RotateAdminPakResponse { pak: pak.reveal() }))
+    OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
+) -> Result<Json<AdminWithPak>, ErrorResponse> {
+    let (pak, rotation) = sender.rotate(&broker, request, KeyHolder::Admin(admin)).await?;
+    let admin = broker.store.rotate_admin_key(context, admin, rotation).await?;
+    Ok(Json(AdminWithPak { admin, pak: pak.reveal() }))
 }
 
 pub(crate) async fn rotate_agent_key(
     State(broker): State<Broker>,
-    actor: Actor,
-    sent: SenderKey,
+    sender: Sender,
     PathParams(agent): PathParams<AgentId>,
     context: WriteContext,
+    OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
 ) -> Result<Json<RotateAgentPakResponse>, ErrorResponse> {
-    actor.check_admin_or_agent(agent)?;
-    let expected = list_replaced_keys(&broker, actor, &sent, KeyHolder::Agent(agent)).await?;
-    let pak = broker.generate_pak();
-    let agent = broker.store.rotate_agent_key(context, agent, expected, KeyRecord::from(&pak)).await?;
+    sender.actor.check_admin_or_agent(agent)?;
+    let (pak, rotation) = sender.rotate(&broker, request, KeyHolder::Agent(agent)).await?;
+    let agent = broker.store.rotate_agent_key(context, agent, rotation).await?;
     Ok(Json(RotateAgentPakResponse { agent: broker.memory.heartbeats.apply_to(agent), pak: pak.reveal() }))
 }
 
 pub(crate) async fn rotate_generator_key(
     State(broker): State<Broker>,
-    actor: Actor,
-    sent: SenderKey,
+    sender: Sender,
     PathParams(generator): PathParams<GeneratorId>,
     context: WriteContext,
+    OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
 ) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
-    actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
-    let expected = list_replaced_keys(&broker, actor, &sent, KeyHolder::Generator(generator)).await?;
-    let pak = broker.generate_pak();
-    let generator = broker.store.rotate_generator_key(context, generator, expected, KeyRecord::from(&pak)).await?;
+    sender.actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
+    let (pak, rotation) = sender.rotate(&broker, request, KeyHolder::Generator(generator)).await?;
+    let generator = broker.store.rotate_generator_key(context, generator, rotation).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
 }
 
-/// Returns the keys that a rotation replaces. The store compares them again: of concurrent rotations one wins. A holder
-/// that rotates its own key must have sent one of them; a key from the cache may have been replaced already.
-async fn list_replaced_keys(
-    broker: &Broker,
-    actor: Actor,
-    sent: &SenderKey,
-    holder: KeyHolder,
-) -> Result<Vec<PakDigest>, ErrorResponse> {
-    let keys = broker.store.list_keys_of_holder(holder).await?;
-    if actor.0 == holder && !keys.iter().any(|digest| sent.0.matches(digest)) {
-        return Err(StoreError::KeyChanged.into());
+/// Generates a key that expires at a time.
+pub(crate) fn new_key(broker: &Broker, expires_at: Option<Timestamp>) -> Result<(Pak, KeyRecord), ErrorResponse> {
+    if expires_at.is_some_and(|end| end <= broker.clock.now()) {
+        return Err(ErrorResponse::bad_request("invalid_expiry", "key_expires_at must be in the future"));
     }
-    Ok(keys)
+    let pak = broker.generate_pak();
+    let key = KeyRecord { expires_at, ..KeyRecord::from(&pak) };
+    Ok((pak, key))
+}
+
+/// Sender of a rotation, with the key that was sent.
+pub(crate) struct Sender {
+    actor: Actor,
+    key: SenderKey,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Sender {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
+        let actor = Actor::from_request_parts(parts, state).await?;
+        Ok(Self { actor, key: SenderKey::from_request_parts(parts, state).await? })
+    }
+}
+
+/// Describes nothing: every operation under the API has a key.
+impl DescribeRequest for Sender {
+    fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
+}
+
+impl Sender {
+    /// Generates a key for a holder, and returns it with the rotation to it.
+    async fn rotate(
+        &self,
+        broker: &Broker,
+        request: RotatePakRequest,
+        holder: KeyHolder,
+    ) -> Result<(Pak, KeyRotation), ErrorResponse> {
+        let grace = request.grace_seconds.unwrap_or(0);
+        if grace > GRACE_SECONDS_MAX {
+            let message = format!("grace_seconds must be at most {GRACE_SECONDS_MAX}");
+            return Err(ErrorResponse::bad_request("invalid_grace_seconds", message));
+        }
+        let expected = self.list_replaced_keys(broker, holder).await?;
+        let end = broker.clock.now().checked_add(SignedDuration::from_secs(i64::from(grace)));
+        let previous_until = (grace > 0).then(|| end.unwrap_or(Timestamp::MAX));
+        let (pak, key) = new_key(broker, request.key_expires_at)?;
+        Ok((pak, KeyRotation { expected, key, previous_until }))
+    }
+
+    /// Returns the keys that a rotation replaces. The store compares them again: of concurrent rotations one wins. A
+    /// holder that rotates its own key must have sent one of them; a key from the cache may have been replaced already,
+    /// and one in its grace period was.
+    async fn list_replaced_keys(&self, broker: &Broker, holder: KeyHolder) -> Result<Vec<PakDigest>, ErrorResponse> {
+        let keys = broker.store.list_keys_of_holder(holder).await?;
+        if self.actor.holder == holder && !keys.iter().any(|digest| self.key.0.matches(digest)) {
+            return Err(StoreError::KeyChanged.into());
+        }
+        Ok(keys)
+    }
 }

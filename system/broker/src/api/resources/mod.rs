@@ -1,5 +1,6 @@
 //! The handlers, one file per noun of the API.
 
+pub(crate) mod admins;
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod audit;

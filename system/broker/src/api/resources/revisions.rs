@@ -160,8 +160,8 @@ pub(crate) async fn read(
     PathParams(revision): PathParams<RevisionId>,
 ) -> Result<Json<DeploymentObject>, ErrorResponse> {
     let record = broker.store.get_revision(revision).await?;
-    let (is_allowed, denial) = match actor.0 {
-        KeyHolder::Admin => (true, Denial::AdminRequired),
+    let (is_allowed, denial) = match actor.holder {
+        KeyHolder::Admin(_) => (true, Denial::AdminRequired),
         KeyHolder::Generator(generator) => (generator == record.generator, Denial::GeneratorNotAssociated),
         KeyHolder::Agent(agent) => {
             let is_assigned = record.only_for.is_none_or(|only| only == agent)

@@ -24,7 +24,7 @@ pub(crate) async fn load_targetable_stack(
 }
 
 async fn load_stack(broker: &Broker, actor: Actor, stack: StackId, denial: Denial) -> Result<Stack, ErrorResponse> {
-    if let KeyHolder::Agent(_) = actor.0 {
+    if let KeyHolder::Agent(_) = actor.holder {
         return Err(denial.into());
     }
     let stack = broker.store.get_stack(stack).await?;
@@ -34,10 +34,10 @@ async fn load_stack(broker: &Broker, actor: Actor, stack: StackId, denial: Denia
 
 /// Checks that the actor may read what belongs to a stack. An agent may if the stack is or was assigned to it.
 pub(crate) async fn check_stack_readable(broker: &Broker, actor: Actor, stack: StackId) -> Result<(), ErrorResponse> {
-    match actor.0 {
+    match actor.holder {
         KeyHolder::Agent(agent) if broker.store.is_assigned(agent, stack).await? => Ok(()),
         KeyHolder::Agent(_) => Err(Denial::StackNotAccessible.into()),
-        KeyHolder::Admin | KeyHolder::Generator(_) => {
+        KeyHolder::Admin(_) | KeyHolder::Generator(_) => {
             load_stack(broker, actor, stack, Denial::StackNotAccessible).await.map(drop)
         }
     }

@@ -44,8 +44,8 @@ pub(crate) async fn list(
     QueryParams(filter): QueryParams<OwnerFilter>,
     params: ListParams,
 ) -> Result<ListResponse<Vec<Stack>>, ErrorResponse> {
-    let scope = match actor.0 {
-        KeyHolder::Admin => filter.scope(),
+    let scope = match actor.holder {
+        KeyHolder::Admin(_) => filter.scope(),
         KeyHolder::Generator(generator) => ListScope::Generator(generator),
         KeyHolder::Agent(_) => return Err(Denial::StacksListDenied.into()),
     };

@@ -1,5 +1,6 @@
 //! The target state of an agent: the parameters, headers and description of the operation that agents poll.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 
 use super::poll::{Poll, Wait, respond_to_poll};
 use super::target_state_body::serialize_revisions;
-use crate::api::http::authentication::{Actor, Credentials, throttle_source};
+use crate::api::http::authentication::{Actor, Credentials, client_address};
 use crate::api::http::describe::{
     DescribeRequest, DescribeResponse, Operation, agent_status_schema, json_content, parameter,
 };
@@ -25,7 +26,6 @@ use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{PathParams, QueryParams};
 use crate::broker::Broker;
 use crate::store::KeyHolder;
-use crate::throttle::ThrottleSource;
 
 /// Query parameters of a poll.
 #[derive(Deserialize, JsonSchema)]
@@ -56,25 +56,25 @@ pub(crate) struct AgentHeaders {
     held_revisions: Option<HeaderValue>,
     status: Option<AgentStatus>,
     authorization: Option<HeaderValue>,
-    source: Option<ThrottleSource>,
+    client: Option<IpAddr>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for AgentHeaders {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
-        Ok(Self::read(&parts.headers, throttle_source(&parts.extensions)))
+        Ok(Self::read(&parts.headers, client_address(&parts.extensions)))
     }
 }
 
 impl AgentHeaders {
     /// Reads the headers of a poll.
-    pub(crate) fn read(headers: &HeaderMap, source: Option<ThrottleSource>) -> Self {
+    pub(crate) fn read(headers: &HeaderMap, client: Option<IpAddr>) -> Self {
         let status = headers.get(AGENT_STATUS_HEADER).and_then(|value| AgentStatus::from_name(value.to_str().ok()?));
         let get = |name: &HeaderName| headers.get(name).cloned();
         let (if_none_match, authorization) = (get(&IF_NONE_MATCH), get(&AUTHORIZATION));
         let held_revisions = headers.get(HELD_REVISIONS_HEADER).cloned();
-        Self { if_none_match, held_revisions, status, authorization, source }
+        Self { if_none_match, held_revisions, status, authorization, client }
     }
 
     /// Returns the poll. One that waits gets copies of the headers, because a header keeps the whole buffer of its
@@ -91,7 +91,7 @@ impl AgentHeaders {
     }
 
     fn credentials(&self) -> Option<Credentials> {
-        Credentials::parse(self.authorization.as_ref()?, self.source)
+        Credentials::parse(self.authorization.as_ref()?, self.client)
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) async fn read(
     headers: AgentHeaders,
 ) -> Result<PollResponse, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
-    if actor.0 == KeyHolder::Admin || params.mode == Mode::Incremental {
+    if actor.is_admin() || params.mode == Mode::Incremental {
         return uncached_response(&broker, actor, agent, params.mode).await.map(PollResponse);
     }
     let poll = headers.into_poll(agent, Duration::from_secs(params.wait).min(broker.bounds.wait_max));
@@ -157,9 +157,9 @@ async fn uncached_response(
     agent: AgentId,
     mode: Mode,
 ) -> Result<Response, ErrorResponse> {
-    let target_state = match actor.0 {
+    let target_state = match actor.holder {
         KeyHolder::Agent(_) => broker.store.deliver_target_state(agent).await?,
-        KeyHolder::Admin | KeyHolder::Generator(_) => broker.store.get_target_state(agent).await?,
+        KeyHolder::Admin(_) | KeyHolder::Generator(_) => broker.store.get_target_state(agent).await?,
     };
     let revisions = target_state.revisions.iter().filter(|target| mode == Mode::Full || !target.is_applied);
     let mut response = Response::new(Body::from(serialize_revisions(revisions.map(|target| &target.revision)).0));

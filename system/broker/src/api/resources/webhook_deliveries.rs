@@ -130,7 +130,7 @@ pub(crate) async fn report_result(
     PathParams(delivery): PathParams<DeliveryId>,
     JsonBody(result): JsonBody<DeliveryResultRequest>,
 ) -> Result<Json<EmptyObject>, ErrorResponse> {
-    let KeyHolder::Agent(agent) = actor.0 else { return Err(Denial::AgentPakRequired.into()) };
+    let KeyHolder::Agent(agent) = actor.holder else { return Err(Denial::AgentPakRequired.into()) };
     let acquired = broker.store.get_acquired_delivery(agent, delivery).await?;
     let (webhook, ended_at) = (broker.store.get_webhook(acquired.subscription_id).await?.public, broker.clock.now());
     let outcome = broker.decide_outcome(ended_at, result.success, acquired.attempts + 1, webhook.max_retries);

@@ -1,4 +1,6 @@
-//! Filter of the audit log.
+//! Filter of the audit log, and failed logins, which are entries of it.
+
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use sindri_model::AuditId;
@@ -26,4 +28,41 @@ pub struct AuditFilter {
     pub offset: i64,
     /// Entry after which the page begins; an alternative to an offset.
     pub after: Option<AuditId>,
+}
+
+/// A request with a key that was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedLogin {
+    /// Time of the request.
+    pub time: Timestamp,
+    /// Address from which it came.
+    pub peer: Option<IpAddr>,
+    /// Beginning of the key's short token, which is not secret; None if the text was not a key.
+    pub key_prefix: Option<String>,
+    /// Reason.
+    pub reason: LoginFailure,
+    /// Number of failed logins before this one that have no entry of their own.
+    pub unrecorded: u64,
+}
+
+/// Reason for which a key was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginFailure {
+    /// The text is not a key.
+    Malformed,
+    /// The key is unknown.
+    Unknown,
+    /// The key has expired.
+    Expired,
+}
+
+impl LoginFailure {
+    /// Returns the name in the audit log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed_key",
+            Self::Unknown => "unknown_key",
+            Self::Expired => "expired_key",
+        }
+    }
 }

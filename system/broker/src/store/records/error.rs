@@ -9,6 +9,8 @@ use thiserror::Error;
 /// Kind of a stored record, as errors name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
+    /// An administrator.
+    Admin,
     /// An agent.
     Agent,
     /// An annotation of an agent.
@@ -45,6 +47,7 @@ impl RecordKind {
     /// Returns the name that machine-readable error codes contain.
     pub fn code(self) -> &'static str {
         match self {
+            Self::Admin => "admin",
             Self::Agent => "agent",
             Self::AgentAnnotation => "agent_annotation",
             Self::AgentLabel => "agent_label",
@@ -74,6 +77,7 @@ impl fmt::Display for RecordKind {
             Self::Revision => "deployment object",
             Self::StackStatus => "status of stack",
             Self::Target => "target",
+            Self::Admin => "administrator",
             Self::Agent | Self::Approval | Self::Generator | Self::Registration | Self::Stack | Self::Webhook => {
                 self.code()
             }
@@ -127,6 +131,9 @@ pub enum StoreError {
     /// Another request has replaced or deleted the key meanwhile.
     #[error("another request has replaced or deleted this key")]
     KeyChanged,
+    /// No administrator with a key that does not expire would be left.
+    #[error("at least one administrator must have all permissions and a key that does not expire")]
+    LastAdmin,
     /// Stacks would depend on themselves; holds the names along the cycle.
     #[error("the stack would depend on itself: {}", .0.join(" needs "))]
     DependencyCycle(Vec<String>),

@@ -16,13 +16,13 @@ mod write_context;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use audit::AuditFilter;
+pub use audit::{AuditFilter, FailedLogin, LoginFailure};
 pub use changes::{ChangeObserver, ChangesSince, RestoreEvidence, StoreChange, StorePosition};
 pub use error::{RecordKind, StoreError};
 pub(crate) use figures::COUNTED_MAX;
 pub use figures::{DatabaseUsage, StoreFigures};
 pub use fleet::{FleetEntry, Heartbeat, RecordCounts};
-pub use keys::{KeyHolder, KeyRecord, StoredKey};
+pub use keys::{KeyAccess, KeyHolder, KeyRecord, KeyRotation, StoredKey};
 pub use paging::{ListScope, Page};
 pub use reports::{AgentReport, StackReports};
 pub use retention::RetentionCutoffs;

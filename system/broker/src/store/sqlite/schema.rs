@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -437,6 +437,31 @@ CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, position);
 CREATE INDEX deliveries_due ON deliveries (due_at) WHERE completed_at IS NULL;
 CREATE INDEX deliveries_queue ON deliveries (webhook_id, due_at, position) WHERE completed_at IS NULL;
 CREATE INDEX webhooks_by_name ON webhooks (name, id);
+";
+
+/// Several administrators, and keys that expire.
+const EIGHTH: &str = "
+CREATE TABLE admins (
+    id           TEXT PRIMARY KEY,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    deleted_at   INTEGER,
+    name         TEXT NOT NULL,
+    is_read_only INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX admins_by_name ON admins (name) WHERE deleted_at IS NULL;
+-- The holder is one of the three. A key with `replaced_at` is valid until `expires_at`, besides the one that replaced it.
+ALTER TABLE keys ADD COLUMN admin_id TEXT REFERENCES admins (id);
+ALTER TABLE keys ADD COLUMN expires_at INTEGER;
+ALTER TABLE keys ADD COLUMN replaced_at INTEGER;
+CREATE INDEX keys_by_admin ON keys (admin_id);
+-- The one administrator before had no record; its id is the id of its key.
+INSERT INTO admins (id, created_at, updated_at, name, is_read_only)
+  SELECT min(id), min(created_at), min(created_at), 'admin', 0 FROM keys
+  WHERE agent_id IS NULL AND generator_id IS NULL HAVING count(*) > 0;
+UPDATE keys SET admin_id = (SELECT id FROM admins) WHERE agent_id IS NULL AND generator_id IS NULL;
+-- Idempotency keys of that administrator stay its own.
+UPDATE requests SET actor = (SELECT id FROM admins) WHERE actor = 'admin' AND EXISTS (SELECT 1 FROM admins);
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

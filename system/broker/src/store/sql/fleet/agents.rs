@@ -26,7 +26,10 @@ pub(crate) async fn create(
     key: KeyRecord,
     generators: Vec<GeneratorId>,
 ) -> Result<(), StoreError> {
-    let content = || json!({"name": agent.name, "cluster_name": agent.cluster_name, "generators": generators});
+    let content = || {
+        let content = json!({"name": agent.name, "cluster_name": agent.cluster_name, "generators": generators});
+        key.add_to_request(content)
+    };
     let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
     idempotency::reject_repeated(session, request.as_ref()).await?;
     let predecessor = agent_replacement::find_predecessor(session, &agent.name, &agent.cluster_name).await?;

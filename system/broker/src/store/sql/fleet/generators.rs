@@ -21,7 +21,7 @@ pub(crate) async fn create(
     generator: Generator,
     key: KeyRecord,
 ) -> Result<(), StoreError> {
-    let content = || json!({"name": generator.name, "description": generator.description});
+    let content = || key.add_to_request(json!({"name": generator.name, "description": generator.description}));
     let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
     idempotency::reject_repeated(session, request.as_ref()).await?;
     let sql = "INSERT INTO generators (id, created_at, updated_at, name, description, is_active, is_system)

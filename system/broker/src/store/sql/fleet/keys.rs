@@ -1,51 +1,40 @@
-//! Creates the key of the administrator, and replaces keys.
+//! Replaces keys.
 
-use sindri_model::wire::{Agent, Generator};
-use sindri_model::{AgentId, GeneratorId, PakDigest};
+use serde_json::json;
+use sindri_model::wire::{Admin, AdminRole, Agent, Generator};
+use sindri_model::{AdminId, AgentId, GeneratorId};
 
-use crate::store::records::{KeyHolder, KeyRecord, StoreError, WriteContext};
+use crate::store::records::{KeyHolder, KeyRotation, StoreError, WriteContext};
 use crate::store::sql::shared::session::Session;
 use crate::store::sql::shared::{audit, counter};
-use crate::store::sql::tables::{agents, generators, keys};
-
-pub(crate) async fn create_admin(
-    session: &mut dyn Session,
-    context: WriteContext,
-    key: KeyRecord,
-) -> Result<bool, StoreError> {
-    // Two brokers may start at once on an empty database: the second waits here, and then finds the key.
-    counter::next_number(session).await?;
-    if keys::has_admin(session).await? {
-        return Ok(false);
-    }
-    keys::create(session, &context, &key, KeyHolder::Admin).await?;
-    audit::record(session, &context, "pak.created", "pak", None, None).await?;
-    Ok(true)
-}
+use crate::store::sql::tables::{admins, agents, generators, keys};
 
 pub(crate) async fn rotate_for_admin(
     session: &mut dyn Session,
     context: WriteContext,
-    expected: Vec<PakDigest>,
-    key: KeyRecord,
-) -> Result<(), StoreError> {
-    lock_keys(session, KeyHolder::Admin, &expected).await?;
-    keys::delete(session, KeyHolder::Admin).await?;
-    keys::create(session, &context, &key, KeyHolder::Admin).await?;
-    audit::record(session, &context, "pak.rotated", "pak", None, None).await
+    admin: AdminId,
+    rotation: KeyRotation,
+) -> Result<Admin, StoreError> {
+    let holder = KeyHolder::Admin(admin);
+    lock_keys(session, holder, &rotation).await?;
+    let record = admins::get(session, admin).await?;
+    if record.role == AdminRole::Admin && rotation.key.expires_at.is_some() {
+        admins::require_another(session, admin).await?;
+    }
+    replace(session, &context, holder, rotation, ("admin", admin.to_string())).await?;
+    admins::get(session, admin).await
 }
 
 pub(crate) async fn rotate_for_agent(
     session: &mut dyn Session,
     context: WriteContext,
     agent: AgentId,
-    expected: Vec<PakDigest>,
-    key: KeyRecord,
+    rotation: KeyRotation,
 ) -> Result<Agent, StoreError> {
     let holder = KeyHolder::Agent(agent);
-    lock_keys(session, holder, &expected).await?;
+    lock_keys(session, holder, &rotation).await?;
     let record = agents::get(session, agent).await?;
-    replace(session, &context, holder, key, ("agent", agent.to_string())).await?;
+    replace(session, &context, holder, rotation, ("agent", agent.to_string())).await?;
     Ok(record)
 }
 
@@ -53,31 +42,38 @@ pub(crate) async fn rotate_for_generator(
     session: &mut dyn Session,
     context: WriteContext,
     generator: GeneratorId,
-    expected: Vec<PakDigest>,
-    key: KeyRecord,
+    rotation: KeyRotation,
 ) -> Result<Generator, StoreError> {
     let holder = KeyHolder::Generator(generator);
-    lock_keys(session, holder, &expected).await?;
+    lock_keys(session, holder, &rotation).await?;
     let record = generators::get(session, generator).await?;
-    replace(session, &context, holder, key, ("generator", generator.to_string())).await?;
+    replace(session, &context, holder, rotation, ("generator", generator.to_string())).await?;
     Ok(record)
 }
 
 /// Locks the counter, as every operation that deletes a key does first, and then checks that no other operation has
 /// replaced or deleted the keys since they were read.
-async fn lock_keys(session: &mut dyn Session, holder: KeyHolder, expected: &[PakDigest]) -> Result<(), StoreError> {
+async fn lock_keys(session: &mut dyn Session, holder: KeyHolder, rotation: &KeyRotation) -> Result<(), StoreError> {
     counter::next_number(session).await?;
-    if keys::list_of_holder(session, holder).await? == expected { Ok(()) } else { Err(StoreError::KeyChanged) }
+    let current = keys::list_of_holder(session, holder).await?;
+    if current == rotation.expected { Ok(()) } else { Err(StoreError::KeyChanged) }
 }
 
 async fn replace(
     session: &mut dyn Session,
     context: &WriteContext,
     holder: KeyHolder,
-    key: KeyRecord,
+    KeyRotation { key, previous_until, .. }: KeyRotation,
     (resource_type, id): (&str, String),
 ) -> Result<(), StoreError> {
-    keys::delete(session, holder).await?;
+    match previous_until {
+        None => keys::delete(session, holder).await?,
+        Some(until) => keys::supersede(session, holder, context.time, until).await?,
+    }
     keys::create(session, context, &key, holder).await?;
-    audit::record(session, context, "pak.rotated", resource_type, Some(id), None).await
+    let times = [("expires_at", key.expires_at), ("previous_until", previous_until)];
+    let times = times.into_iter().filter_map(|(name, time)| Some((name.to_owned(), json!(time?.to_string()))));
+    let details: serde_json::Map<_, _> = times.collect();
+    let details = (!details.is_empty()).then_some(details.into());
+    audit::record(session, context, "pak.rotated", resource_type, Some(id), details).await
 }

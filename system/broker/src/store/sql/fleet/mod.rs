@@ -1,5 +1,6 @@
-//! Agents and generators, their registrations, keys and heartbeats.
+//! Administrators, agents and generators, their registrations, keys and heartbeats.
 
+pub(crate) mod admins;
 pub(crate) mod agents;
 pub(crate) mod generators;
 pub(crate) mod heartbeats;

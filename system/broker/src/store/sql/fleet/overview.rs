@@ -41,7 +41,7 @@ pub(crate) async fn list(
         ListScope::All => (None, None),
         ListScope::Generator(generator) => (None, Some(generator)),
         ListScope::Key(key) => match keys::find_holder(session, key).await? {
-            Some(KeyHolder::Admin) => (None, None),
+            Some(KeyHolder::Admin(_)) => (None, None),
             Some(KeyHolder::Agent(agent)) => (Some(agent), None),
             Some(KeyHolder::Generator(generator)) => (None, Some(generator)),
             None => return Ok(Vec::new()),

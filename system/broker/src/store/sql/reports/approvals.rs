@@ -176,7 +176,7 @@ fn check_same_decision(approval: Approval, decision: ApprovalState) -> Result<Ap
 
 fn describe_actor(context: &WriteContext) -> Option<String> {
     match context.actor? {
-        KeyHolder::Admin => Some("admin".to_owned()),
+        KeyHolder::Admin(admin) => Some(format!("admin {admin}")),
         KeyHolder::Agent(agent) => Some(format!("agent {agent}")),
         KeyHolder::Generator(generator) => Some(format!("generator {generator}")),
     }

@@ -172,7 +172,7 @@ pub(crate) async fn list(
         ListScope::Key(key) => match keys::find_holder(session, key).await? {
             Some(KeyHolder::Agent(agent)) => return list_by_agent(session, agent, page).await,
             Some(KeyHolder::Generator(generator)) => Some(generator),
-            Some(KeyHolder::Admin) => None,
+            Some(KeyHolder::Admin(_)) => None,
             None => return Ok(Vec::new()),
         },
     };

@@ -1,12 +1,12 @@
 //! The audit log. Each entry is written in the transaction of the change that it records.
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use sindri_model::AuditId;
 use sindri_model::wire::AuditLog;
 
 use super::session::{Session, execute_batch, fetch_all, fetch_one, single_column};
 use super::values::{Row, Value, row, to_json, values};
-use crate::store::records::{AuditFilter, KeyHolder, StoreError, WriteContext};
+use crate::store::records::{AuditFilter, FailedLogin, KeyHolder, StoreError, WriteContext};
 
 /// A query of the entries that match a filter, whose values are the first eight parameters.
 macro_rules! matching {
@@ -58,11 +58,31 @@ pub(crate) async fn record_all(session: &mut dyn Session, entries: Vec<AuditEntr
     execute_batch(session, sql, entries.into_iter().map(to_row).collect()).await
 }
 
+/// Records logins that failed. The broker itself is the actor, because the sender is not known.
+pub(crate) async fn record_failed_logins(
+    session: &mut dyn Session,
+    context: WriteContext,
+    logins: Vec<FailedLogin>,
+) -> Result<(), StoreError> {
+    let to_context = |login: &FailedLogin| WriteContext { time: login.time, peer: login.peer, ..context.clone() };
+    let contexts: Vec<WriteContext> = logins.iter().map(to_context).collect();
+    let to_entry = |(login, context): (FailedLogin, _)| AuditEntry {
+        context,
+        action: "login.failed",
+        resource_type: "pak",
+        resource: None,
+        details: Some(json!({
+            "key_prefix": login.key_prefix, "reason": login.reason.as_str(), "unrecorded": login.unrecorded,
+        })),
+    };
+    record_all(session, logins.into_iter().zip(&contexts).map(to_entry).collect()).await
+}
+
 fn to_row(entry: AuditEntry<'_>) -> Vec<Value> {
     let AuditEntry { context, action, resource_type, resource, details } = entry;
     let (actor_type, actor) = match context.actor {
         None => ("system", None),
-        Some(KeyHolder::Admin) => ("admin", None),
+        Some(KeyHolder::Admin(admin)) => ("admin", Some(admin.to_string())),
         Some(KeyHolder::Agent(agent)) => ("agent", Some(agent.to_string())),
         Some(KeyHolder::Generator(generator)) => ("generator", Some(generator.to_string())),
     };
@@ -106,6 +126,7 @@ pub(crate) async fn list(session: &mut dyn Session, filter: AuditFilter) -> Resu
         "SELECT id, at, actor_type, actor_id,
             CASE actor_type WHEN 'agent' THEN (SELECT name FROM agents WHERE agents.id = audit.actor_id)
               WHEN 'generator' THEN (SELECT name FROM generators WHERE generators.id = audit.actor_id)
+              WHEN 'admin' THEN coalesce((SELECT name FROM admins WHERE admins.id = audit.actor_id), 'admin')
               ELSE actor_type END,
             action, resource_type, resource_id, details, ip_address, user_agent",
         "AND (CAST(?11 AS TEXT) IS NULL OR position < (SELECT position FROM audit WHERE id = ?11))

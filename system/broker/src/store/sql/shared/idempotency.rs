@@ -39,7 +39,7 @@ impl IdempotentRequest {
         let key = context.idempotency_key.clone()?;
         let actor = match context.actor {
             None => "system".to_owned(),
-            Some(KeyHolder::Admin) => "admin".to_owned(),
+            Some(KeyHolder::Admin(admin)) => admin.to_string(),
             Some(KeyHolder::Agent(agent)) => agent.to_string(),
             Some(KeyHolder::Generator(generator)) => generator.to_string(),
         };

@@ -12,8 +12,8 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as ValueError;
 use sindri_model::wire::{AgentStatus, ApprovalState, EventStatus, HealthStatus};
 use sindri_model::{
-    AgentId, ApprovalId, AuditId, Checksum, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId,
-    Sequence, StackId, WebhookId,
+    AdminId, AgentId, ApprovalId, AuditId, Checksum, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId,
+    RevisionId, Sequence, StackId, WebhookId,
 };
 
 use crate::store::records::StoreError;
@@ -124,6 +124,7 @@ macro_rules! store_as_text {
 }
 
 store_as_text!(
+    AdminId,
     AgentId,
     ApprovalId,
     AuditId,

@@ -144,7 +144,7 @@ struct AcceptedSubmission<'a> {
 /// Checks that the actor may append to a stack: a generator that is active only to its own, an agent to none.
 fn check_owner(context: &WriteContext, owner: Owner) -> Result<GeneratorId, StoreError> {
     match context.actor {
-        None | Some(KeyHolder::Admin) => Ok(owner.generator),
+        None | Some(KeyHolder::Admin(_)) => Ok(owner.generator),
         Some(KeyHolder::Generator(generator)) if generator == owner.generator && owner.is_active => Ok(generator),
         Some(KeyHolder::Generator(generator)) if generator == owner.generator => Err(StoreError::GeneratorInactive),
         Some(KeyHolder::Generator(_) | KeyHolder::Agent(_)) => Err(StoreError::NotOwner),

@@ -1,5 +1,6 @@
 //! Reads and writes of single tables, without consequences for other tables.
 
+pub(crate) mod admins;
 pub(crate) mod agents;
 pub(crate) mod generators;
 pub(crate) mod keys;

@@ -26,7 +26,7 @@ pub(crate) async fn list(session: &mut dyn Session, scope: ListScope, page: Page
         ListScope::Generator(generator) => Some(generator),
         ListScope::Key(key) => match keys::find_holder(session, key).await? {
             Some(KeyHolder::Generator(generator)) => Some(generator),
-            Some(KeyHolder::Admin) => None,
+            Some(KeyHolder::Admin(_)) => None,
             Some(KeyHolder::Agent(agent)) => return list_of_agent(session, agent, page).await,
             None => return Ok(Vec::new()),
         },
