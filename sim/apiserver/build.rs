@@ -33,12 +33,17 @@ const USED: [&str; 18] = [
     "x-kubernetes-unions",
 ];
 const REFERENCE: &str = "#/components/schemas/";
+/// Placeholder of times in recordings.
+const TIME: &str = "2000-01-01T00:00:00Z";
 
 fn main() {
     println!("cargo::rerun-if-changed={RECORDINGS}/openapi");
     println!("cargo::rerun-if-changed={RECORDINGS}/discovery");
     println!("cargo::rerun-if-changed={RECORDINGS}/version.json");
-    println!("cargo::rerun-if-changed={RECORDINGS}/exchanges/tables.json");
+    println!("cargo::rerun-if-changed={RECORDINGS}/bootstrap.json.gz");
+    for exchange in ["tables", "bootstrap", "bootstrap-controllers"] {
+        println!("cargo::rerun-if-changed={RECORDINGS}/exchanges/{exchange}.json");
+    }
     let recordings = Path::new(RECORDINGS);
     write("types.json", &Value::Object(read_types(&recordings.join("openapi/v3")).into_iter().collect()));
     let document = |name: &str| read(&recordings.join("discovery").join(name));
@@ -48,6 +53,7 @@ fn main() {
     });
     write("discovery.json", &discovery);
     write("columns.json", &table_columns(recordings));
+    write("bootstrap.json", &Value::Array(initial_objects(recordings)));
     write_text("documents.rs", &document_table(&recordings.join("openapi/v3")));
 }
 
@@ -65,11 +71,45 @@ fn document_table(directory: &Path) -> String {
     format!("static DOCUMENTS: &[(&str, &[u8])] = &[\n{}];\n", rows.concat())
 }
 
-/// Returns the table columns by group and resource, from the recorded exchange about tables.
+/// Returns the objects of a new control plane, as lists: those of the API server, and the service accounts of the controllers.
+fn initial_objects(recordings: &Path) -> Vec<Value> {
+    let recorded = read(&recordings.join("bootstrap.json.gz"));
+    let mut lists: Vec<Value> = recorded.as_object().into_iter().flatten().map(initial_list).collect();
+    let exchange = read(&recordings.join("exchanges/bootstrap-controllers.json"));
+    let tables = exchange["steps"].as_array().into_iter().flatten().map(|step| &step["response"]["body"]["rows"]);
+    let accounts: Vec<Value> = tables
+        .flat_map(|rows| rows.as_array().into_iter().flatten())
+        .map(
+            |row| json!({"metadata": {"name": row["cells"][0], "namespace": "kube-system", "creationTimestamp": TIME}}),
+        )
+        .collect();
+    let key = json!({"group": "", "plural": "serviceaccounts", "apiVersion": "v1", "kind": "ServiceAccount"});
+    lists.push(merged(key, json!({ "items": accounts })));
+    lists
+}
+
+/// Returns a recorded list with the names of its resource.
+fn initial_list((path, list): (&String, &Value)) -> Value {
+    let api_version = list["apiVersion"].as_str().unwrap_or_default();
+    let key = json!({
+        "group": api_version.split_once('/').map_or("", |(group, _)| group), "plural": path.rsplit('/').next(),
+        "apiVersion": api_version, "kind": list["kind"].as_str().unwrap_or_default().trim_end_matches("List"),
+    });
+    merged(key, json!({ "items": list["items"] }))
+}
+
+fn merged(mut one: Value, other: Value) -> Value {
+    if let (Value::Object(fields), Value::Object(more)) = (&mut one, other) {
+        fields.extend(more);
+    }
+    one
+}
+
+/// Returns the table columns by group and resource, from the recorded exchanges about tables.
 fn table_columns(recordings: &Path) -> Value {
-    let exchange = read(&recordings.join("exchanges/tables.json"));
+    let exchanges = ["tables", "bootstrap"].map(|name| read(&recordings.join(format!("exchanges/{name}.json"))));
     let mut columns = Map::new();
-    for step in exchange["steps"].as_array().into_iter().flatten() {
+    for step in exchanges.iter().flat_map(|exchange| exchange["steps"].as_array().into_iter().flatten()) {
         let body = &step["response"]["body"];
         let definitions = body.get("columnDefinitions").or_else(|| body.get("/columnDefinitions"));
         let path = step["request"]["path"].as_str().unwrap_or_default().split('?').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Documents of the server: aggregated and classic discovery, OpenAPI v2 and v3.
+//! Documents of the server: aggregated and classic discovery, OpenAPI v2 and v3, and its initial objects.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::connection::{Client, ConnectionError};
 use crate::files::{Files, pretty};
+use crate::initial_objects::{LISTS, normalise_list};
 use crate::response::FullResponse;
 use crate::script_runner::USER_AGENT;
 use crate::target::Target;
@@ -55,6 +56,7 @@ pub async fn read_documents(target: &Target) -> Result<Files, DocumentError> {
         files.insert(format!("discovery/aggregated-{name}.json"), pretty(&reader.read(path, AGGREGATED).await?));
     }
     files.insert("discovery/classic.json".to_owned(), pretty(&read_classic_discovery(&mut reader).await?));
+    files.insert(format!("bootstrap.json{COMPRESSED}"), pretty(&read_initial_objects(&mut reader).await?));
     let v2 = reader.read("/openapi/v2", JSON).await?;
     files.insert(format!("openapi/v2.json{COMPRESSED}"), pretty(&v2));
     let index = reader.read("/openapi/v3", JSON).await?;
@@ -83,6 +85,15 @@ async fn read_classic_discovery(reader: &mut DocumentReader<'_>) -> Result<Value
         }
     }
     Ok(Value::Object(documents))
+}
+
+/// Reads the objects of a new server, as lists by path.
+async fn read_initial_objects(reader: &mut DocumentReader<'_>) -> Result<Value, DocumentError> {
+    let mut lists = Map::new();
+    for path in LISTS {
+        lists.insert(path.to_owned(), normalise_list(&reader.read(path, JSON).await?));
+    }
+    Ok(Value::Object(lists))
 }
 
 /// Replaces the machine's own address.

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod connection;
 pub mod documents;
 pub mod files;
+mod initial_objects;
 pub mod library;
 pub mod normalise;
 pub mod pointer;

@@ -8,6 +8,7 @@
 
 mod admission;
 mod auth;
+mod bootstrap;
 mod controllers;
 mod discovery;
 mod encoding;

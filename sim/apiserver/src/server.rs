@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::auth::access;
+use crate::bootstrap::{initial_store, remove_objects_of_controllers};
 use crate::controllers::namespace::create_namespace;
 use crate::controllers::{node, run};
 use crate::discovery::documents;
@@ -35,7 +36,7 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Returns a fresh server with its first namespaces. Identities come from a generator with this seed.
+    /// Returns a fresh server with its first objects. Identities come from a generator with this seed.
     #[must_use]
     pub fn new(seed: u64, now: Timestamp) -> Self {
         Self::with_delays(seed, now, ControllerDelays::default())
@@ -45,6 +46,7 @@ impl ApiServer {
     #[must_use]
     pub fn with_delays(seed: u64, now: Timestamp, delays: ControllerDelays) -> Self {
         let mut state = ServerState::new(seed, delays);
+        state.store = initial_store(now);
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             create_namespace(&mut state, now, name);
         }
@@ -73,6 +75,7 @@ impl ApiServer {
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.state.runs_controllers = false;
+        remove_objects_of_controllers(&mut self.state.store);
         self
     }
 

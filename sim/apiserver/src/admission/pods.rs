@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::object::fields::{array_at, string_at};
+use super::priority::{apply_runtime_class, set_priority};
+use crate::object::fields::{array_at, push, string_at};
 use crate::registry::resource::Resource;
 use crate::storage::ids::Ids;
 use crate::storage::store::Store;
@@ -47,12 +48,7 @@ pub(crate) fn admit_pod(
         spec["serviceAccountName"] = json!(account);
         spec["serviceAccount"] = json!(account);
     }
-    if spec.get("priority").is_none() {
-        spec["priority"] = json!(0);
-    }
-    if spec.get("preemptionPolicy").is_none() {
-        spec["preemptionPolicy"] = json!("PreemptLowerPriority");
-    }
+    set_priority(store, spec)?;
     if requires_account && spec.get("automountServiceAccountToken") != Some(&json!(false)) {
         mount_token(spec, &format!("kube-api-access-{suffix}"));
     }
@@ -63,14 +59,7 @@ pub(crate) fn admit_pod(
             push(spec, "tolerations", toleration);
         }
     }
-    Ok(())
-}
-
-fn push(map: &mut Value, field: &str, element: Value) {
-    if let Some(map) = map.as_object_mut() {
-        let list = map.entry(field).or_insert_with(|| json!([]));
-        list.as_array_mut().into_iter().for_each(|list| list.push(element.clone()));
-    }
+    apply_runtime_class(store, spec)
 }
 
 fn mount_token(spec: &mut Value, volume: &str) {

@@ -1,56 +1,17 @@
-//! RBAC: roles and bindings. The bootstrap rules of every real server are built in, without objects for them.
+//! RBAC: roles and bindings.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::authorization_request::AuthorizationRequest;
-use super::user::{AUTHENTICATED, UNAUTHENTICATED, User};
+use super::user::User;
 use crate::object::fields::{array_at, name, string_at};
 use crate::storage::store::Store;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Returns the bootstrap rules, by the group that has them.
-fn bootstrap() -> Vec<(&'static str, Value)> {
-    let health_checks = json!({
-        "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"],
-    });
-    let discovery = json!({
-        "nonResourceURLs": [
-            "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz",
-            "/version", "/version/",
-        ],
-        "verbs": ["get"],
-    });
-    let issuer = json!({
-        "nonResourceURLs": [
-            "/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks",
-            "/openid/v1/jwks/",
-        ],
-        "verbs": ["get"],
-    });
-    let reviews = json!({
-        "apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-        "verbs": ["create"],
-    });
-    let themselves =
-        json!({"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]});
-    vec![
-        (UNAUTHENTICATED, health_checks.clone()),
-        (AUTHENTICATED, health_checks),
-        (AUTHENTICATED, discovery),
-        ("system:serviceaccounts", issuer),
-        (AUTHENTICATED, reviews),
-        (AUTHENTICATED, themselves),
-    ]
-}
-
 /// Returns the reason for which a user may make a request; `None` if it may not.
 pub(crate) fn find_permission(store: &Store, user: &User, request: &AuthorizationRequest) -> Option<String> {
     if user.is_master() {
-        return Some(String::new());
-    }
-    let has = |group: &str| user.groups.iter().any(|own| own == group);
-    if bootstrap().iter().any(|(group, rule)| has(group) && permits(rule, request)) {
         return Some(String::new());
     }
     matching_bindings(store, user, &request.namespace)
@@ -61,14 +22,11 @@ pub(crate) fn find_permission(store: &Store, user: &User, request: &Authorizatio
 
 /// Returns every rule of a user in a namespace.
 pub(crate) fn rules_for(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
-    let has = |group: &str| user.groups.iter().any(|own| own == group);
-    let mut rules: Vec<Value> = bootstrap().into_iter().filter(|(group, _)| has(group)).map(|(_, rule)| rule).collect();
-    rules.extend(matching_bindings(store, user, namespace).into_iter().flat_map(|(_, rules)| rules));
-    rules
+    matching_bindings(store, user, namespace).into_iter().flat_map(|(_, rules)| rules.iter().cloned()).collect()
 }
 
 /// Returns the bindings of a user, each with its reason and its rules.
-fn matching_bindings(store: &Store, user: &User, namespace: &str) -> Vec<(String, Vec<Value>)> {
+fn matching_bindings<'a>(store: &'a Store, user: &User, namespace: &str) -> Vec<(String, &'a [Value])> {
     let mut found = Vec::new();
     for plural in ["clusterrolebindings", "rolebindings"] {
         for entry in store.collection(GROUP, plural).into_iter().flat_map(|collection| collection.values()) {
@@ -85,20 +43,13 @@ fn matching_bindings(store: &Store, user: &User, namespace: &str) -> Vec<(String
     found
 }
 
-fn role_rules(store: &Store, binding: &Value, namespace: Option<&str>) -> Vec<Value> {
+fn role_rules<'a>(store: &'a Store, binding: &Value, namespace: Option<&str>) -> &'a [Value] {
     let role = string_at(binding, "/roleRef/name");
     let found = match string_at(binding, "/roleRef/kind") {
         "ClusterRole" => store.find(GROUP, "clusterroles", None, role),
         _ => store.find(GROUP, "roles", namespace, role),
     };
-    match (found, role) {
-        (Some(role), _) => array_at(role, "/rules").to_vec(),
-        (None, "cluster-admin") => vec![
-            json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
-            json!({"nonResourceURLs": ["*"], "verbs": ["*"]}),
-        ],
-        (None, _) => Vec::new(),
-    }
+    found.map_or(&[], |role| array_at(role, "/rules"))
 }
 
 fn reason(binding: &Value, subject: &Value, namespace: Option<&str>) -> String {

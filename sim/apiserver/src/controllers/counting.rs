@@ -18,7 +18,7 @@ pub(crate) fn update_counts(state: &mut ServerState, now: Timestamp, key: &Store
     let mut object = Value::clone(&live);
     if key.plural == "resourcequotas" {
         let hard = live.pointer("/spec/hard").cloned().unwrap_or_else(|| json!({}));
-        let used = quota_usage(&state.store, key.namespace.as_deref().unwrap_or_default(), &hard);
+        let used = quota_usage(&state.store, key.namespace.as_deref().unwrap_or_default(), &live);
         object["status"] = json!({"hard": hard, "used": used});
     } else {
         let counts = budget_counts(&state.store, &live);

@@ -13,6 +13,7 @@ use crate::object::fields::{
     add_duration, array_at, finalizers, format_timestamp, is_deleting, name, set_finalizers, string_at,
 };
 use crate::object::key::StoredKey;
+use crate::object::owners::controller_of;
 use crate::state::schedule::{Task, Workload};
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
@@ -82,6 +83,9 @@ impl JobState {
 }
 
 pub(crate) fn reconcile_job(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    if let Some(namespace) = &key.namespace {
+        release_orphans(state, now, namespace);
+    }
     let Some(live) = state.store.find_key(key).cloned() else { return };
     let pods = claim_objects(state, now, CONTROLLER, &live, ("", "pods"));
     let mut observed = JobState { key: key.clone(), job: Value::clone(&live), pods };
@@ -112,10 +116,11 @@ pub(crate) fn reconcile_job(state: &mut ServerState, now: Timestamp, key: &Store
 /// Counts the pods that ended, each once, and removes their tracking finalizer.
 fn count_ended(state: &mut ServerState, now: Timestamp, observed: &mut JobState) {
     let mut done = parse_indexes(string_at(&observed.job, "/status/completedIndexes"));
+    let is_job_over = is_deleting(&observed.job) || is_finished(&observed.job);
     for pod in &observed.pods {
         let object = &pod.object;
         let is_over = has_ended(object) || is_deleting(object);
-        if !is_over || !finalizers(object).contains(&TRACKING) {
+        if !(is_over || is_job_over) || !finalizers(object).contains(&TRACKING) {
             continue;
         }
         let has_succeeded = string_at(object, "/status/phase") == "Succeeded";
@@ -123,21 +128,44 @@ fn count_ended(state: &mut ServerState, now: Timestamp, observed: &mut JobState)
         let index = index.and_then(|index| index.parse::<i64>().ok()).filter(|_| observed.is_indexed());
         let is_repeated = has_succeeded && index.is_some_and(|index| !done.insert(index));
         // Pods that are deleted because the job is suspended did not fail.
-        let is_counted = (has_succeeded || !observed.is_suspended() || has_ended(object)) && !is_repeated;
+        let is_counted = is_over && (has_succeeded || !observed.is_suspended() || has_ended(object)) && !is_repeated;
         let field = if has_succeeded { "succeeded" } else { "failed" };
         if is_counted {
             let count = number(&observed.job, &format!("/status/{field}")) + 1;
             observed.job["status"][field] = json!(count);
         }
-        let mut released = Value::clone(object);
-        let remaining: Vec<&str> = finalizers(object).into_iter().filter(|finalizer| *finalizer != TRACKING).collect();
-        set_finalizers(&mut released, &remaining);
-        write_tracked(state, now, &Attribution::controller(CONTROLLER, Verb::Patch), MANAGER, &pod.key, &released);
-        remove_released_pod(state, now, &pod.key);
+        release_pod(state, now, &pod.key, object);
     }
     if observed.is_indexed() && !done.is_empty() {
         observed.job["status"]["completedIndexes"] = json!(format_indexes(&done));
     }
+}
+
+/// Removes the tracking finalizer of the pods whose job no longer exists, or no longer controls them.
+fn release_orphans(state: &mut ServerState, now: Timestamp, namespace: &str) {
+    let tracked =
+        state.store.in_namespace("", "pods", namespace).filter(|pod| finalizers(&pod.object).contains(&TRACKING));
+    let has_job = |pod: &Value| {
+        let reference = controller_of(pod).filter(|reference| reference["kind"] == "Job");
+        let job = reference.and_then(|job| state.store.find("batch", "jobs", Some(namespace), string_at(job, "/name")));
+        job.is_some_and(|job| reference.is_some_and(|reference| reference["uid"] == job["metadata"]["uid"]))
+    };
+    let orphans: Vec<OwnedObject> = tracked
+        .filter(|pod| !has_job(&pod.object))
+        .map(|pod| OwnedObject { key: pod.key.clone(), object: pod.object.object() })
+        .collect();
+    for orphan in orphans {
+        release_pod(state, now, &orphan.key, &orphan.object);
+    }
+}
+
+/// Removes the tracking finalizer of a pod, and the pod if nothing else keeps it.
+fn release_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, pod: &Value) {
+    let mut released = pod.clone();
+    let remaining: Vec<&str> = finalizers(pod).into_iter().filter(|finalizer| *finalizer != TRACKING).collect();
+    set_finalizers(&mut released, &remaining);
+    write_tracked(state, now, &Attribution::controller(CONTROLLER, Verb::Patch), MANAGER, key, &released);
+    remove_released_pod(state, now, key);
 }
 
 /// Removes a pod that is being deleted, has no finalizer left and no running containers.

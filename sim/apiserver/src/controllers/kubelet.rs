@@ -14,7 +14,6 @@ use crate::object::fields::{
     array_at, finalizers, format_timestamp, is_deleting, metadata, name, string_at, uid, value_at,
 };
 use crate::object::key::StoredKey;
-use crate::object::owners::controller_of;
 use crate::state::delays::ControllerDelays;
 use crate::state::pod_outcome::PodOutcome;
 use crate::state::schedule::{Task, Workload};
@@ -34,7 +33,7 @@ struct ContainerStep<'a> {
     /// Current status, if there is one.
     known: Option<&'a Value>,
     outcome: PodOutcome,
-    /// True if it exits by itself, as containers of jobs do.
+    /// True if it exits by itself, as containers do that are not always restarted.
     exits: bool,
     timestamp: String,
 }
@@ -67,7 +66,7 @@ pub(crate) fn run_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey) 
 }
 
 fn next_statuses(state: &ServerState, now: Timestamp, pod: &Value) -> (Vec<Value>, Option<SignedDuration>) {
-    let exits = controller_of(pod).is_some_and(|owner| owner["kind"] == "Job");
+    let exits = string_at(pod, "/spec/restartPolicy") != "Always";
     let known = array_at(pod, "/status/containerStatuses");
     let mut delay: Option<SignedDuration> = None;
     let mut statuses = Vec::new();
@@ -238,7 +237,8 @@ impl ContainerStep<'_> {
         match self.outcome {
             PodOutcome::CrashLoop => Some(lags.container_ends),
             PodOutcome::NeverReady | PodOutcome::ImagePullError => None,
-            PodOutcome::Runs if status["ready"] == false => Some(lags.pod_ready),
+            PodOutcome::Runs | PodOutcome::KeepsRunning if status["ready"] == false => Some(lags.pod_ready),
+            PodOutcome::KeepsRunning => None,
             PodOutcome::Runs => self.exits.then_some(lags.container_ends),
         }
     }
@@ -249,7 +249,7 @@ impl ContainerStep<'_> {
             PodOutcome::CrashLoop => return self.fail(known),
             PodOutcome::NeverReady => status["ready"] = json!(false),
             PodOutcome::ImagePullError => {}
-            PodOutcome::Runs if known["ready"] == false => {
+            PodOutcome::Runs | PodOutcome::KeepsRunning if known["ready"] == false => {
                 status["ready"] = json!(true);
                 let due = self.next_delay(&status, lags);
                 return (status, due);
@@ -259,7 +259,7 @@ impl ContainerStep<'_> {
                 status["ready"] = json!(false);
                 status["started"] = json!(false);
             }
-            PodOutcome::Runs => {}
+            PodOutcome::Runs | PodOutcome::KeepsRunning => {}
         }
         (status, None)
     }

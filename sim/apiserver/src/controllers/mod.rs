@@ -19,6 +19,7 @@ pub(crate) mod namespace;
 pub(crate) mod node;
 mod owned_objects;
 mod replica_set;
+pub(crate) mod role_aggregation;
 mod rollout;
 pub(crate) mod run;
 mod scheduler;

@@ -13,6 +13,7 @@ use super::job::reconcile_job;
 use super::kubelet::run_pod;
 use super::namespace::terminate_namespace;
 use super::replica_set::reconcile_replica_set;
+use super::role_aggregation::aggregate_roles;
 use super::scheduler::schedule_pod;
 use super::stateful_set::reconcile_stateful_set;
 use super::volume_protection::unprotect;
@@ -34,6 +35,7 @@ pub(crate) fn run_task(state: &mut ServerState, now: Timestamp, task: Task) {
         Task::CheckOwners(key) => check_owners(state, now, &key),
         Task::FinishDeletion(key) => finish_deletion(state, now, &key),
         Task::Count(key) => update_counts(state, now, &key),
+        Task::AggregateRoles => aggregate_roles(state, now),
         Task::Unprotect(key) => unprotect(state, now, &key),
         Task::Reconcile(workload, key) => reconcile(state, now, workload, &key),
     }

@@ -93,6 +93,14 @@ pub(crate) fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
+/// Adds an element to the list in a field of an object.
+pub(crate) fn push(object: &mut Value, field: &str, element: Value) {
+    let list = object.as_object_mut().map(|fields| fields.entry(field).or_insert_with(|| json!([])));
+    if let Some(list) = list.and_then(Value::as_array_mut) {
+        list.push(element);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

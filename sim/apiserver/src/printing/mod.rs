@@ -3,5 +3,6 @@
 mod cells;
 pub(crate) mod convert;
 pub(crate) mod format;
+mod policy_cells;
 pub(crate) mod render;
 pub(crate) mod table;

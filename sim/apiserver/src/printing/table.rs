@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::http::media::Include;
 use crate::object::fields::{array_at, is_deleting, name, string_at};
-use crate::printing::cells;
 use crate::printing::convert::{convert, partial};
 use crate::printing::format::{age, selector};
+use crate::printing::{cells, policy_cells};
 use crate::registry::conversion;
 use crate::registry::resource::Target;
 
@@ -76,7 +76,8 @@ fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
     if is_plain(target) {
         return vec![own, json!(created)];
     }
-    if let Some(row) = cells::row(&target.resource.kind, now, object) {
+    let kind = &target.resource.kind;
+    if let Some(row) = cells::row(kind, now, object).or_else(|| policy_cells::row(kind, now, object)) {
         return row;
     }
     let mut cells = vec![own];
@@ -234,7 +235,7 @@ pub(crate) fn table(
     objects: &[Arc<Value>],
     metadata: Value,
 ) -> Value {
-    let rows: Vec<Value> = objects
+    let mut rows: Vec<Value> = objects
         .iter()
         .map(|object| {
             let held = match include {
@@ -245,6 +246,9 @@ pub(crate) fn table(
             json!({"cells": cells(target, now, object), "object": held})
         })
         .collect();
+    if target.resource.kind == "FlowSchema" {
+        policy_cells::sort_flow_schemas(&mut rows);
+    }
     let rows = if rows.is_empty() && is_plain(target) { Value::Null } else { Value::Array(rows) };
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,

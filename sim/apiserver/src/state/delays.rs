@@ -17,6 +17,8 @@ pub struct ControllerDelays {
     pub crd_finalization: SignedDuration,
     /// From the deletion of an owner to the deletion of its dependents.
     pub garbage_collection: SignedDuration,
+    /// From a change of a ClusterRole to the rules of the roles that aggregate it.
+    pub role_aggregation: SignedDuration,
     /// From a change to the reconciliation by the Deployment controller.
     pub deployment: SignedDuration,
     /// Same for the ReplicaSet controller.
@@ -65,6 +67,7 @@ impl Default for ControllerDelays {
             crd_served: SignedDuration::ZERO,
             crd_finalization: SignedDuration::from_millis(200),
             garbage_collection: SignedDuration::from_millis(500),
+            role_aggregation: SignedDuration::from_millis(20),
             deployment: SignedDuration::from_millis(20),
             replica_set: SignedDuration::from_millis(20),
             stateful_set: SignedDuration::from_millis(20),

@@ -12,9 +12,11 @@ pub(crate) const OUTCOME_ANNOTATION: &str = "sindri.dev/pod-fate";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodOutcome {
-    /// It starts and becomes ready; a container of a Job then exits successfully.
+    /// It starts and becomes ready; unless its pod restarts it always, it then exits successfully.
     #[default]
     Runs,
+    /// It starts, becomes ready and never exits.
+    KeepsRunning,
     /// Its image cannot be pulled.
     ImagePullError,
     /// It exits with an error soon after each start; the pod's restart policy decides about a restart.

@@ -27,6 +27,8 @@ pub(crate) enum Task {
     FinishDeletion(StoredKey),
     /// Updates the status of a quota or a pod disruption budget.
     Count(StoredKey),
+    /// Updates the rules of aggregated ClusterRoles.
+    AggregateRoles,
     /// Removes the protection finalizer of a claim or a volume that is not in use.
     Unprotect(StoredKey),
     /// Reconciles an object by a workload controller.
@@ -59,6 +61,7 @@ impl Task {
             | Self::CheckOwners(_)
             | Self::FinishDeletion(_)
             | Self::Count(_)
+            | Self::AggregateRoles
             | Self::Unprotect(_)
             | Self::Reconcile(..) => false,
         }

@@ -152,6 +152,12 @@ impl Store {
         }
     }
 
+    /// Drops the objects of a resource without a new revision, as if they had never been stored.
+    pub(crate) fn forget_all(&mut self, group: &str, plural: &str) {
+        self.collections.get_mut(group).and_then(|collections| collections.remove(plural));
+        self.history.retain(|event| event.key.group != group || event.key.plural != plural);
+    }
+
     /// Removes an object. `None` if it does not exist.
     pub(crate) fn remove(&mut self, at: Timestamp, key: &StoredKey) -> Option<Event> {
         let collection = self.collections.get_mut(&key.group)?.get_mut(&key.plural)?;

@@ -164,6 +164,7 @@ pub(crate) struct PrepareContext<'a> {
     /// True for a write to `/status`.
     pub(crate) is_status: bool,
     pub(crate) allocator: &'a mut ServiceAllocator,
+    pub(crate) store: &'a Store,
 }
 
 /// An empty map or list of a request, which normalization omits.

@@ -11,6 +11,7 @@ use super::normalize::{normalize, validate_object};
 use super::resource_request::{Options, ResourceRequest, WriteResult};
 use crate::admission::limit_range::apply_limit_ranges;
 use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_namespace};
+use crate::admission::pod_security::{enforce_level, level_warning};
 use crate::admission::pods::{admit_pod, lacks_default_account};
 use crate::admission::policies::enforce_policies;
 use crate::admission::quota::quota_violation;
@@ -61,12 +62,14 @@ pub(crate) fn create(
     let empty_values = normalize(request, &mut object);
     let mut object = track_creator(request, options, verb, object)?;
     prepare(state, request, options, &name, &mut object)?;
-    admit_quantities(&state.store, request, &name, &mut object)?;
+    admit_limits(&state.store, request, &name, &mut object)?;
     check_allocation(&state.store, request, &object)?;
     validate_object(request, None, &object, Vec::new(), &empty_values)?;
-    let notices = request.strategy().warnings(&object);
+    let mut notices = request.strategy().warnings(&object);
+    notices.extend(admit_security(&state.store, request, &name, &object)?);
     enforce_policies(&state.store, &request.target.resource, request.namespace.as_deref(), None, &object)?;
     check_webhooks_reachable(&state.store, &request.target.resource, request.namespace.as_deref(), "CREATE")?;
+    check_quotas(&state.store, request, &name, &object)?;
     check_absent(&state.store, request, &name).map_err(|error| error.with_warnings(&notices))?;
     warnings.extend(notices);
     let object = conversion::to_storage_version(&request.target, object);
@@ -151,7 +154,8 @@ fn prepare(
     let resource = &request.target.resource;
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    let mut context = PrepareContext { now: request.now, is_status: request.is_status(), allocator };
+    let mut context =
+        PrepareContext { now: request.now, is_status: request.is_status(), allocator, store: &state.store };
     request.strategy().prepare_for_create(&mut context, object);
     if state.requires_service_accounts && lacks_default_account(&state.store, resource, object) {
         await_default_objects(state, request.now, request.namespace.as_deref().unwrap_or_default());
@@ -162,16 +166,31 @@ fn prepare(
     Ok(())
 }
 
-/// Applies the limit ranges and checks the quotas of the namespace.
-fn admit_quantities(
+/// Checks the security level that the namespace enforces, and returns the warnings about another one.
+fn admit_security(
     store: &Store,
     request: &ResourceRequest<'_>,
     name: &str,
-    object: &mut Value,
-) -> Result<(), ApiError> {
+    object: &Value,
+) -> Result<Vec<String>, ApiError> {
+    let (resource, namespace) = (&request.target.resource, request.namespace.as_deref());
+    match enforce_level(store, resource, namespace, object) {
+        Some(reason) => Err(ApiError::forbidden(resource, name, &reason)),
+        None => Ok(level_warning(store, resource, namespace, object).into_iter().collect()),
+    }
+}
+
+/// Checks the quotas of the namespace.
+fn check_quotas(store: &Store, request: &ResourceRequest<'_>, name: &str, object: &Value) -> Result<(), ApiError> {
     let (resource, namespace) = (&request.target.resource, request.namespace.as_deref().unwrap_or_default());
-    let violation = apply_limit_ranges(store, namespace, resource, object)
-        .or_else(|| quota_violation(store, namespace, &resource.group, &resource.plural, object));
+    let violation = quota_violation(store, namespace, resource, None, object);
+    violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, name, &reason)))
+}
+
+/// Applies the limit ranges of the namespace.
+fn admit_limits(store: &Store, request: &ResourceRequest<'_>, name: &str, object: &mut Value) -> Result<(), ApiError> {
+    let (resource, namespace) = (&request.target.resource, request.namespace.as_deref().unwrap_or_default());
+    let violation = apply_limit_ranges(store, namespace, resource, object);
     violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, name, &reason)))
 }
 

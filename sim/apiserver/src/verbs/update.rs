@@ -12,6 +12,7 @@ use super::normalize::{normalize, validate_object};
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest, WriteResult};
 use crate::admission::policies::enforce_policies;
+use crate::admission::quota::quota_violation;
 use crate::admission::volume_resize::resize_violation;
 use crate::admission::webhooks::check_webhooks_reachable;
 use crate::http::error::ApiError;
@@ -162,7 +163,8 @@ fn prepare(
 ) -> Result<(), ApiError> {
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    let mut context = PrepareContext { now: request.now, is_status: request.is_status(), allocator };
+    let mut context =
+        PrepareContext { now: request.now, is_status: request.is_status(), allocator, store: &state.store };
     request.strategy().prepare_for_update(&mut context, live, object)
 }
 
@@ -185,7 +187,10 @@ fn admit(store: &Store, request: &ResourceRequest<'_>, live: &Value, object: &Va
         return Err(ApiError::forbidden(resource, &request.name, reason));
     }
     enforce_policies(store, resource, request.namespace.as_deref(), Some(live), object)?;
-    check_webhooks_reachable(store, resource, request.namespace.as_deref(), "UPDATE")
+    check_webhooks_reachable(store, resource, request.namespace.as_deref(), "UPDATE")?;
+    let namespace = request.namespace.as_deref().unwrap_or_default();
+    let violation = quota_violation(store, namespace, resource, Some(live), object);
+    violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, &request.name, &reason)))
 }
 
 fn update_warnings(

@@ -21,6 +21,9 @@ pub(crate) fn trigger_controllers(state: &mut ServerState, now: Timestamp, event
     match (key.group.as_str(), key.plural.as_str()) {
         ("", "namespaces") => on_namespace_change(state, now, event),
         CRDS => on_crd_change(state, now, event),
+        ("rbac.authorization.k8s.io", "clusterroles") => {
+            state.schedule_after(now, state.delays.role_aggregation, Task::AggregateRoles);
+        }
         _ => {}
     }
     if let Some(namespace) = &key.namespace {

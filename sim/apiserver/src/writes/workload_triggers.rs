@@ -60,10 +60,14 @@ fn schedule_controllers(state: &mut ServerState, now: Timestamp, event: &Event) 
     let (group, plural) = (key.group.as_str(), key.plural.as_str());
     let own_controller =
         OWNERS.iter().find(|(owner_group, _, owner_plural, _)| *owner_group == group && *owner_plural == plural);
-    if let (Some((.., workload)), false) = (own_controller, event.gone) {
+    // The pods of a removed Job are released from its finalizer.
+    if let Some((.., workload)) = own_controller.filter(|(.., workload)| !event.gone || *workload == Workload::Job) {
         schedule_workload(state, now, *workload, StoredKey::clone(key));
     }
     schedule_owner(state, now, key, &event.object);
+    if let Some(before) = event.before.as_ref().filter(|before| controller_of(before) != controller_of(&event.object)) {
+        schedule_owner(state, now, key, before);
+    }
     match (group, plural) {
         ("", "pods") => schedule_dependents_of_pod(state, now, event),
         ("", "services") => schedule_service(state, now, key.namespace.as_deref(), &key.name),

@@ -3,6 +3,7 @@
 mod access;
 mod admin;
 mod apply;
+mod bootstrap;
 mod discovery;
 mod errors;
 mod faults;
@@ -12,7 +13,9 @@ mod harness;
 mod kubectl;
 mod lifecycle;
 mod lists;
+mod pods;
 mod protobuf;
+mod quotas;
 mod random;
 mod stand_in;
 mod stateful_sets_and_jobs;

@@ -205,3 +205,67 @@ fn a_cron_job_that_forbids_concurrency_never_runs_two_jobs_at_once() {
     assert_eq!(after.len(), 1);
     assert_ne!(before, after);
 }
+
+/// A machine with a job whose pods run until they are deleted.
+fn machine_with_unfinished_job() -> Machine {
+    let mut machine = machine();
+    machine.server.add_pod_rule(machine.now, PodRule { outcome: PodOutcome::KeepsRunning, ..PodRule::default() });
+    assert_eq!(machine.post(JOBS, &job("long", &json!({"completions": 2, "parallelism": 2}))).status, 201);
+    machine.advance(10_000);
+    let running = machine.get(&format!("{JOBS}/long")).body;
+    assert_eq!(running["status"]["ready"], 2, "{running}");
+    machine
+}
+
+#[test]
+fn an_unfinished_job_can_be_deleted_with_its_pods() {
+    for policy in ["Background", "Foreground"] {
+        let mut machine = machine_with_unfinished_job();
+        let options = json!({"propagationPolicy": policy});
+        assert_eq!(machine.delete_with(&format!("{JOBS}/long"), &options).status, 200);
+        machine.advance(60_000);
+        assert_eq!(machine.get(&format!("{JOBS}/long")).status, 404, "{policy}");
+        assert_eq!(names(&mut machine, PODS), Vec::<String>::new(), "{policy}");
+    }
+}
+
+#[test]
+fn the_orphaned_pods_of_a_deleted_job_run_on_without_its_finalizer() {
+    let mut machine = machine_with_unfinished_job();
+    machine.delete_with(&format!("{JOBS}/long"), &json!({"propagationPolicy": "Orphan"}));
+    machine.advance(60_000);
+    assert_eq!(machine.get(&format!("{JOBS}/long")).status, 404);
+    let pods = machine.get(PODS).body["items"].as_array().cloned().unwrap_or_default();
+    assert_eq!(pods.len(), 2);
+    for pod in pods {
+        assert!(pod["metadata"]["finalizers"].is_null(), "{pod}");
+        assert_eq!(pod["status"]["phase"], "Running");
+    }
+}
+
+#[test]
+fn a_namespace_with_an_unfinished_job_is_deleted() {
+    let mut machine = machine();
+    machine.server.add_pod_rule(machine.now, PodRule { outcome: PodOutcome::KeepsRunning, ..PodRule::default() });
+    machine.post("/api/v1/namespaces", &json!({"metadata": {"name": "shop"}}));
+    assert_eq!(machine.post("/apis/batch/v1/namespaces/shop/jobs", &job("long", &json!({}))).status, 201);
+    machine.advance(10_000);
+    assert_eq!(names(&mut machine, "/api/v1/namespaces/shop/pods").len(), 1);
+    machine.delete("/api/v1/namespaces/shop");
+    machine.advance(60_000);
+    assert_eq!(machine.get("/api/v1/namespaces/shop").status, 404);
+}
+
+#[test]
+fn a_pod_that_is_not_restarted_always_ends() {
+    let mut machine = machine();
+    for (policy, phase) in [("Never", "Succeeded"), ("OnFailure", "Succeeded"), ("Always", "Running")] {
+        let mut pod = template("once");
+        pod["metadata"]["name"] = json!(policy.to_lowercase());
+        pod["spec"]["restartPolicy"] = json!(policy);
+        assert_eq!(machine.post(PODS, &pod).status, 201);
+        machine.advance(30_000);
+        let pod = machine.get(&format!("{PODS}/{}", policy.to_lowercase())).body;
+        assert_eq!(pod["status"]["phase"], phase, "{policy}");
+    }
+}

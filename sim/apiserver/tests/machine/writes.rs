@@ -141,7 +141,6 @@ fn services_keep_their_cluster_ip() {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
     let created = machine.post(services, &body);
     let address = created.body["spec"]["clusterIP"].clone();
-    assert_eq!(address, "10.96.0.1");
     let replaced = machine.put(&format!("{services}/s"), &body);
     assert_eq!(
         (replaced.body["spec"]["clusterIP"].clone(), replaced.resource_version()),

@@ -45,6 +45,21 @@ impl Strategy for Namespace {
         if name.contains('.') { vec!["must not contain dots".to_owned()] } else { label_name_errors(name) }
     }
 
+    /// Rejects unknown levels of Pod Security.
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let levels = ["privileged", "baseline", "restricted"];
+        let mut errors = Vec::new();
+        for mode in ["enforce", "audit", "warn"] {
+            let label = format!("pod-security.kubernetes.io/{mode}");
+            let level = object["metadata"]["labels"].get(&label).and_then(Value::as_str);
+            if let Some(level) = level.filter(|level| !levels.contains(level)) {
+                let detail = format!("must be one of {}", levels.join(", "));
+                errors.push(FieldError::invalid(format!("metadata.labels[{label}]"), &json!(level), &detail));
+            }
+        }
+        errors
+    }
+
     fn validate_status(&self, object: &Value) -> Vec<FieldError> {
         let phase = string_at(object, "/status/phase");
         let (expected, detail) = if is_deleting(object) {

@@ -6,10 +6,11 @@ use super::validation::is_reachable_from_outside;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{array_at, string_at, uid};
 use crate::storage::store::Store;
-use crate::strategy::service_allocator::{FIRST_NODE_PORT, NODE_PORTS, ServiceAllocator};
+use crate::strategy::PrepareContext;
+use crate::strategy::service_allocator::{FIRST_NODE_PORT, NODE_PORTS};
 
 /// Sets the addresses and node ports that a Service does not name itself; an update keeps those of the live object.
-pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, service: &mut Value) {
+pub(super) fn allocate(context: &mut PrepareContext<'_>, live: Option<&Value>, service: &mut Value) {
     let service_type = string_at(service, "/spec/type").to_owned();
     if !service.get("spec").is_some_and(Value::is_object) {
         return;
@@ -35,7 +36,7 @@ pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, s
         }
     }
     if string_at(service, "/spec/clusterIP").is_empty() {
-        service["spec"]["clusterIP"] = allocator.next_address();
+        service["spec"]["clusterIP"] = context.allocator.next_address(context.store);
     }
     if let Some(live) = live {
         sync_cluster_ips(live, service);
@@ -62,7 +63,7 @@ pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, s
         }
     }
     if matches!(service_type.as_str(), "NodePort" | "LoadBalancer") && spec["allocateLoadBalancerNodePorts"] != false {
-        allocate_node_ports(allocator, live, spec);
+        allocate_node_ports(context, live, spec);
     }
     if let Some(live) = live {
         drop_fields_of_previous_type(live, service);
@@ -70,7 +71,7 @@ pub(super) fn allocate(allocator: &mut ServiceAllocator, live: Option<&Value>, s
 }
 
 /// Sets the node ports that a Service does not name itself.
-fn allocate_node_ports(allocator: &mut ServiceAllocator, live: Option<&Value>, spec: &mut Value) {
+fn allocate_node_ports(context: &mut PrepareContext<'_>, live: Option<&Value>, spec: &mut Value) {
     let known: Vec<Value> = live.map(|live| array_at(live, "/spec/ports").to_vec()).unwrap_or_default();
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     let ports: Vec<&mut Value> = ports.into_iter().flatten().collect();
@@ -89,7 +90,7 @@ fn allocate_node_ports(allocator: &mut ServiceAllocator, live: Option<&Value>, s
                 *number == port["port"] && *protocol != port["protocol"] && !twice
             });
             let given = same.or(shared.map(|(_, _, node)| node.clone()));
-            port["nodePort"] = given.unwrap_or_else(|| allocator.next_node_port());
+            port["nodePort"] = given.unwrap_or_else(|| context.allocator.next_node_port(context.store));
         }
         taken.push((port["port"].clone(), port["protocol"].clone(), port["nodePort"].clone()));
     }
@@ -97,7 +98,7 @@ fn allocate_node_ports(allocator: &mut ServiceAllocator, live: Option<&Value>, s
         && string_at(spec, "/type") == "LoadBalancer"
         && spec.get("healthCheckNodePort").is_none()
     {
-        spec["healthCheckNodePort"] = allocator.next_node_port();
+        spec["healthCheckNodePort"] = context.allocator.next_node_port(context.store);
     }
 }
 
@@ -123,8 +124,8 @@ pub(super) fn allocation_errors(store: &Store, service: &Value) -> Vec<FieldErro
     if let Ok(parsed) = address.parse::<std::net::Ipv4Addr>() {
         let [first, second, ..] = parsed.octets();
         let taken = others().any(|other| string_at(other, "/spec/clusterIP") == address);
-        let detail = if first != 10 || !(96..112).contains(&second) {
-            Some("the provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/12")
+        let detail = if (first, second) != (10, 96) {
+            Some("the provided network does not match the current range")
         } else {
             taken.then_some("provided IP is already allocated")
         };

@@ -24,7 +24,7 @@ impl Strategy for Service {
         object["status"] = json!({"loadBalancer": {}});
         // A Service that is created by a write to its status has no addresses.
         if !context.is_status {
-            allocation::allocate(context.allocator, None, object);
+            allocation::allocate(context, None, object);
         }
     }
 
@@ -34,7 +34,7 @@ impl Strategy for Service {
         live: &Value,
         object: &mut Value,
     ) -> Result<(), ApiError> {
-        allocation::allocate(context.allocator, Some(live), object);
+        allocation::allocate(context, Some(live), object);
         allocation::repeated_node_port(object).map_or(Ok(()), |reason| Err(ApiError::unknown(reason)))
     }
 

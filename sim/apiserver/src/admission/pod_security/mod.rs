@@ -1,0 +1,77 @@
+//! Pod Security: the level that a namespace enforces for its pods, and the one about which it warns.
+
+mod baseline;
+mod restricted;
+mod subjects;
+
+use serde_json::Value;
+
+use crate::object::fields::{string_at, value_at};
+use crate::registry::resource::Resource;
+use crate::storage::store::Store;
+
+/// Kinds with a pod template, by the JSON pointer to it.
+const TEMPLATES: [(&str, &str, &str); 8] = [
+    ("apps", "daemonsets", "/spec/template"),
+    ("apps", "deployments", "/spec/template"),
+    ("apps", "replicasets", "/spec/template"),
+    ("apps", "statefulsets", "/spec/template"),
+    ("batch", "cronjobs", "/spec/jobTemplate/spec/template"),
+    ("batch", "jobs", "/spec/template"),
+    ("", "podtemplates", "/template"),
+    ("", "replicationcontrollers", "/spec/template"),
+];
+
+/// One violation of a level, such as `host namespaces (hostPID=true)`.
+fn violation(reason: &str, detail: &str) -> String {
+    format!("{reason} ({detail})")
+}
+
+/// Returns the reason for which the namespace of a new pod forbids it.
+pub(crate) fn enforce_level(
+    store: &Store,
+    resource: &Resource,
+    namespace: Option<&str>,
+    pod: &Value,
+) -> Option<String> {
+    if !resource.is("", "pods") {
+        return None;
+    }
+    let violations = violations(store, namespace, "enforce", pod)?;
+    Some(format!("violates PodSecurity {violations}"))
+}
+
+/// Returns the warning about a pod or a pod template that violates the level about which the namespace warns.
+pub(crate) fn level_warning(
+    store: &Store,
+    resource: &Resource,
+    namespace: Option<&str>,
+    object: &Value,
+) -> Option<String> {
+    let template = TEMPLATES.iter().find(|(group, plural, _)| resource.is(group, plural));
+    let pod = match template {
+        Some((.., pointer)) => value_at(object, pointer)?,
+        None if resource.is("", "pods") => object,
+        None => return None,
+    };
+    let violations = violations(store, namespace, "warn", pod)?;
+    Some(format!("would violate PodSecurity {violations}"))
+}
+
+/// Returns the level with its version and the violations of it.
+fn violations(store: &Store, namespace: Option<&str>, mode: &str, pod: &Value) -> Option<String> {
+    let namespace = store.find("", "namespaces", None, namespace?)?;
+    let label = |name: &str| string_at(namespace, &format!("/metadata/labels/pod-security.kubernetes.io~1{name}"));
+    let level = label(mode);
+    let violations = match level {
+        "baseline" => baseline::violations(pod, true),
+        "restricted" => [baseline::violations(pod, false), restricted::violations(pod)].concat(),
+        _ => return None,
+    };
+    let version = match label(&format!("{mode}-version")) {
+        "" => "latest",
+        version => version,
+    };
+    let level = format!("{level}:{version}");
+    (!violations.is_empty()).then(|| format!("{level:?}: {}", violations.join(", ")))
+}
