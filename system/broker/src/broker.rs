@@ -1,15 +1,17 @@
 //! The broker as a value: the state that its handlers and background loops share.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use sindri_model::wire::ConfigChange;
 use sindri_model::{Clock, Entropy, Pak};
 
 use crate::figures::FiguresRefresh;
 use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::offload::{Offload, RunOnThread};
+use crate::quotas::{QuotaUsage, Quotas};
 use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
 use crate::retention::Retention;
@@ -36,6 +38,19 @@ impl Default for Bounds {
     }
 }
 
+/// Settings that can change while the broker runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveSettings {
+    /// Times for which records are kept.
+    pub retention: Retention,
+    /// Quotas of generators.
+    pub quotas: Quotas,
+}
+
+/// Function that reads the settings again, replaces the live ones, and returns those that have changed. The error says what
+/// is wrong with them.
+pub type Reload = Arc<dyn Fn(&Broker) -> Result<Vec<ConfigChange>, String> + Send + Sync>;
+
 /// Default time without a heartbeat after which an agent counts as offline.
 const OFFLINE_AFTER: Duration = Duration::from_secs(120);
 
@@ -54,7 +69,9 @@ pub struct BrokerState {
     /// Time without a heartbeat after which an agent counts as offline; `None` means never.
     pub(crate) offline_after: Option<Duration>,
     pub(crate) webhooks: Option<WebhookSettings>,
-    pub(crate) retention: Retention,
+    live: RwLock<LiveSettings>,
+    pub(crate) quota_usage: QuotaUsage,
+    reload: Option<Reload>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) request_ids: RequestIds,
@@ -95,7 +112,9 @@ impl Broker {
             bounds: Bounds::default(),
             offline_after: Some(OFFLINE_AFTER),
             webhooks: None,
-            retention: Retention::default(),
+            live: RwLock::default(),
+            quota_usage: QuotaUsage::default(),
+            reload: None,
             trusted_proxies: TrustedProxies::default(),
             metrics,
             figures: FiguresRefresh::default(),
@@ -112,7 +131,37 @@ impl Broker {
 
     /// Sets the times for which records are kept.
     pub fn with_retention(self, retention: Retention) -> Self {
-        self.configure(|state| state.retention = retention)
+        let settings = LiveSettings { retention, ..self.live_settings() };
+        self.replace_live_settings(settings);
+        self
+    }
+
+    /// Sets the quotas of generators.
+    pub fn with_quotas(self, quotas: Quotas) -> Self {
+        let settings = LiveSettings { quotas, ..self.live_settings() };
+        self.replace_live_settings(settings);
+        self
+    }
+
+    /// Sets the function that reads the settings again. Without it they cannot be reloaded.
+    pub fn with_reload(self, reload: Reload) -> Self {
+        self.configure(|state| state.reload = Some(reload))
+    }
+
+    /// Returns the settings that can change while the broker runs.
+    pub fn live_settings(&self) -> LiveSettings {
+        // A write replaces the whole value, so a poisoned lock is safe to use.
+        *self.live.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the settings that can change while the broker runs.
+    pub fn replace_live_settings(&self, settings: LiveSettings) {
+        *self.live.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// Reads the settings again, and returns those that have changed; `None` if they cannot be read again.
+    pub fn reload(&self) -> Option<Result<Vec<ConfigChange>, String>> {
+        self.reload.as_ref().map(|reload| reload(self))
     }
 
     /// Sets the proxies whose `X-Forwarded-For` names the client.

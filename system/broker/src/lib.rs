@@ -14,6 +14,7 @@ mod memory;
 mod metrics;
 mod offload;
 mod published_metrics;
+mod quotas;
 mod readiness;
 mod request_id;
 mod retention;
@@ -27,17 +28,18 @@ mod webhooks;
 
 pub use api::http::connection_info::PeerAddress;
 pub use api::{openapi_document, router};
-pub use broker::{BODY_BYTES_MAX, Bounds, Broker};
+pub use broker::{BODY_BYTES_MAX, Bounds, Broker, LiveSettings, Reload};
 pub use metrics::Metrics;
 pub use offload::RunOnThread;
+pub use quotas::Quotas;
 pub use request_id::with_request_id;
 pub use retention::Retention;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, BackupError,
     BackupSummary, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts,
-    FailedLogin, FleetEntry, Gate, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope, LoginFailure,
-    NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordCounts, RecordKind, Reencrypt,
+    FailedLogin, FleetEntry, Gate, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope,
+    LoginFailure, NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordCounts, RecordKind, Reencrypt,
     RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker, StackReports, Store, StoreChange,
     StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, Submitter, TargetRevision,
     TargetState, WebhookRecord, WriteContext, back_up_sqlite, restore_sqlite,

@@ -10,14 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use sindri_broker::{
-    Bounds, Limits, Retention, RunOnThread, ServeOptions, TrustedProxies, serve_with, with_request_id,
-};
+use sindri_broker::{Bounds, Limits, RunOnThread, ServeOptions, TrustedProxies, serve_with, with_request_id};
 use sindri_process::{Config, Signals, Startup, logs};
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::signal::unix::{SignalKind, signal};
 
 use process::database::{StartedBroker, start_broker};
+use process::reload::{Reloader, read_live_settings, reload_after_hangups};
 use process::start_error::StartError;
 use process::system::{build_runtime, system_entropy};
 use process::tls_files::{TlsFiles, TlsFilesError};
@@ -63,17 +62,18 @@ fn run() -> Result<(), StartError> {
 async fn start(config: &Config) -> Result<(), StartError> {
     // First, so that a signal during the start is handled too.
     let signals = Signals::listen()?;
-    // Without a handler SIGHUP would end a broker that has no certificate to read again.
-    let _hangup = signal(SignalKind::hangup())?;
+    let hangups = signal(SignalKind::hangup())?;
     let files = open_tls_files(config)?;
+    let reloader = Reloader::new(std::env::args_os().collect(), files.as_ref().map(TlsFiles::pair))?;
     let entropy = system_entropy();
     let StartedBroker { broker, database } = start_broker(config, &entropy).await?;
     let broker = broker
         .with_bounds(read_bounds(config))
         .with_threads(run_on_thread())
-        .with_retention(read_retention(config))
+        .with_reload(Arc::new(move |broker| reloader.reload(broker)))
         .with_trusted_proxies(read_trusted_proxies(config))
         .with_offline_after(read_offline_after(config));
+    broker.replace_live_settings(read_live_settings(config));
     let broker = with_webhooks(config, broker).await?;
     let key_file = Path::new(config.text(&settings::ADMIN_KEY_FILE));
     key::create_admin_key(&broker, key_file, &entropy, config.is_on(&settings::PRINT_ADMIN_KEY)).await?;
@@ -93,7 +93,8 @@ async fn start(config: &Config) -> Result<(), StartError> {
     let options = ServeOptions { tls: files.as_ref().map(TlsFiles::tls), limits: read_limits(config) };
     tokio::select! {
         biased; // Only serving ends the process.
-        served = serve_with(listener, broker, options, signals.end()) => served?,
+        served = serve_with(listener, broker.clone(), options, signals.end()) => served?,
+        never = reload_after_hangups(hangups, broker) => match never {},
         never = follow_tls_files(files) => match never {},
     }
     database.await_closed().await;
@@ -136,18 +137,6 @@ fn read_bounds(config: &Config) -> Bounds {
 fn read_offline_after(config: &Config) -> Option<Duration> {
     let seconds = config.count(&settings::AGENTS_OFFLINE_AFTER_SECONDS) as u64;
     (seconds > 0).then_some(Duration::from_secs(seconds))
-}
-
-fn read_retention(config: &Config) -> Retention {
-    let days = |setting| {
-        let days = config.count(setting) as u64;
-        (days > 0).then(|| Duration::from_secs(days * 24 * 60 * 60))
-    };
-    Retention {
-        events: days(&settings::RETENTION_EVENTS_DAYS),
-        audit: days(&settings::RETENTION_AUDIT_DAYS),
-        revisions: days(&settings::RETENTION_REVISIONS_DAYS),
-    }
 }
 
 fn read_trusted_proxies(config: &Config) -> TrustedProxies {

@@ -12,8 +12,8 @@ use super::http::denial::Denial;
 use super::http::openapi::{self, Document};
 use super::http::route::{Role, Roles, Route, Tag, delete, get, patch, post, put};
 use super::resources::{
-    admins, agents, approvals, audit, events, fleet, generators, health_reports, keys, labels, policies, probes,
-    revisions, stack_status, stacks, target_state, targets, webhook_deliveries, webhooks,
+    admins, agents, approvals, audit, config, events, fleet, generators, health_reports, keys, labels, policies,
+    probes, revisions, stack_status, stacks, target_state, targets, webhook_deliveries, webhooks,
 };
 
 /// Base path of the API.
@@ -393,6 +393,13 @@ fn stack_routes() -> Vec<Route> {
             stack_status::read,
         ),
         get(
+            "/stacks/{id}/events",
+            ALL,
+            "list_events_of_stack",
+            "Lists the events about the stack; an agent sees its own, of stacks that are or were assigned to it",
+            events::list_for_stack,
+        ),
+        get(
             "/stacks/{id}/labels",
             ALL,
             "list_stack_labels",
@@ -455,6 +462,14 @@ fn fleet_routes() -> Vec<Route> {
         get("/fleet", ADMIN, "list_fleet", "Returns the status of every agent", fleet::list),
         get("/agents/{id}/fleet-status", ADMIN, "read_fleet_status", "Returns the status of one agent", fleet::read),
         get("/admin/audit-logs", ADMIN, "list_audit_logs", "Lists the audit log, newest first", audit::list),
+        post(
+            "/admin/config/reload",
+            ADMIN,
+            "reload_config",
+            "Reads the settings again, as SIGHUP does, and returns those that have changed",
+            config::reload,
+        )
+        .with_errors(&[422]),
         get("/paks", ADMIN, "list_paks", "Lists all keys without their secrets", keys::list),
         post(
             "/admin/rotate-pak",

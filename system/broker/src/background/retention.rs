@@ -43,13 +43,13 @@ impl Broker {
     }
 
     fn retention_cutoffs(&self) -> RetentionCutoffs {
-        let now = self.clock.now();
+        let (now, retention) = (self.clock.now(), self.live_settings().retention);
         let before =
             |time: Option<Duration>| time.and_then(|time| now.checked_sub(SignedDuration::try_from(time).ok()?).ok());
         RetentionCutoffs {
-            events: before(self.retention.events),
-            audit: before(self.retention.audit),
-            revisions: before(self.retention.revisions),
+            events: before(retention.events),
+            audit: before(retention.audit),
+            revisions: before(retention.revisions),
             idempotency_keys: now.checked_sub(IDEMPOTENCY_KEY_TIME).ok(),
         }
     }

@@ -5,6 +5,7 @@ pub mod database;
 pub mod descriptors;
 pub mod key;
 pub mod pages;
+pub mod reload;
 pub mod settings;
 pub mod start_error;
 pub mod system;

@@ -189,6 +189,36 @@ pub const RETENTION_REVISIONS_DAYS: Setting = Setting {
         "Days for which superseded revisions are kept, with their health reports and decided approvals; 0 means for ever",
     )
 };
+/// Quota of stacks.
+pub const QUOTAS_STACKS: Setting = Setting {
+    default: Some("0"),
+    ..Setting::plain(
+        "quotas.stacks",
+        "quotas-stacks",
+        SettingType::Count(0, 1_000_000),
+        "Maximum number of stacks of each generator; 0 means no limit",
+    )
+};
+/// Quota of the size of revisions.
+pub const QUOTAS_REVISION_BYTES: Setting = Setting {
+    default: Some("0"),
+    ..Setting::plain(
+        "quotas.revision_bytes",
+        "quotas-revision-bytes",
+        SettingType::Count(0, 1 << 50),
+        "Maximum size of all stored revisions of each generator, in bytes; 0 means no limit",
+    )
+};
+/// Quota of submissions.
+pub const QUOTAS_SUBMISSIONS_PER_MINUTE: Setting = Setting {
+    default: Some("0"),
+    ..Setting::plain(
+        "quotas.submissions_per_minute",
+        "quotas-submissions-per-minute",
+        SettingType::Count(0, 1_000_000),
+        "Maximum number of revisions that each generator submits in a minute; 0 means no limit",
+    )
+};
 /// Allows webhooks to private addresses.
 pub const WEBHOOKS_ALLOW_PRIVATE_TARGETS: Setting = Setting {
     default: Some("false"),
@@ -241,6 +271,9 @@ pub static PROGRAM: Program = Program {
         &RETENTION_EVENTS_DAYS,
         &RETENTION_AUDIT_DAYS,
         &RETENTION_REVISIONS_DAYS,
+        &QUOTAS_STACKS,
+        &QUOTAS_REVISION_BYTES,
+        &QUOTAS_SUBMISSIONS_PER_MINUTE,
         &WEBHOOKS_ALLOW_PRIVATE_TARGETS,
         &WEBHOOKS_ENCRYPTION_KEY_FILE,
         &WEBHOOKS_ENCRYPTION_KEY,

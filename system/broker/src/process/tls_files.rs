@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use sindri_broker::{Tls, TlsError};
 use thiserror::Error;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Time between two checks of the files. SIGHUP checks at once.
+/// Time between two checks of the files.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The certificate files cannot be used.
@@ -32,62 +31,68 @@ pub enum TlsFilesError {
         /// Cause.
         source: TlsError,
     },
-    /// The signal handler cannot be installed.
-    #[error("cannot listen for signals: {0}")]
-    Signal(io::Error),
 }
 
 /// Inode, size and modification time, by which a change is detected without reading the file.
 type FileVersion = (u64, u64, i64, i64);
 
-/// The certificate and key of a server, followed for changes.
-pub struct TlsFiles {
+/// The certificate and key of a server. Clones share the TLS configuration.
+#[derive(Clone)]
+pub struct TlsPair {
     certificate: PathBuf,
     key: PathBuf,
     tls: Tls,
-    hangup: Signal,
+}
+
+impl TlsPair {
+    /// Reads the files again. With an invalid pair the previous one stays in use.
+    pub fn reload(&self) -> Result<(), TlsFilesError> {
+        let (certificate, key) = (read_file(&self.certificate)?, read_file(&self.key)?);
+        self.tls.replace(&certificate, &key).map_err(|source| pair_error(&self.certificate, source))
+    }
+}
+
+/// The certificate and key of a server, followed for changes.
+pub struct TlsFiles {
+    pair: TlsPair,
     last_versions: [Option<FileVersion>; 2],
 }
 
 impl TlsFiles {
     /// Reads both files.
     pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsFilesError> {
-        let hangup = signal(SignalKind::hangup()).map_err(TlsFilesError::Signal)?;
         let last_versions = [read_file_version(certificate), read_file_version(key)];
         let tls = Tls::from_pem(&read_file(certificate)?, &read_file(key)?)
             .map_err(|source| pair_error(certificate, source))?;
-        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), tls, hangup, last_versions })
+        let pair = TlsPair { certificate: certificate.to_owned(), key: key.to_owned(), tls };
+        Ok(Self { pair, last_versions })
     }
 
     /// Returns the TLS configuration, which follows the files.
     pub fn tls(&self) -> Tls {
-        self.tls.clone()
+        self.pair.tls.clone()
+    }
+
+    /// Returns the files and the TLS configuration.
+    pub fn pair(&self) -> TlsPair {
+        self.pair.clone()
     }
 
     /// Reads the files again whenever they change. An invalid pair is logged once, and the previous one stays in use.
     pub async fn follow(mut self) -> Infallible {
         loop {
-            tokio::select! {
-                biased; // The signal before the timer.
-                _ = self.hangup.recv() => {}
-                () = tokio::time::sleep(CHECK_INTERVAL) => {}
-            }
+            tokio::time::sleep(CHECK_INTERVAL).await;
             // Read before the content, so that a change in between is detected at the next check.
-            let current = [read_file_version(&self.certificate), read_file_version(&self.key)];
+            let current = [read_file_version(&self.pair.certificate), read_file_version(&self.pair.key)];
             if current == self.last_versions {
                 continue;
             }
             self.last_versions = current;
-            match self.reload() {
+            match self.pair.reload() {
                 Ok(()) => tracing::info!("the certificate was replaced"),
                 Err(error) => tracing::error!(%error, "the certificate was not replaced"),
             }
         }
-    }
-
-    fn reload(&self) -> Result<(), TlsFilesError> {
-        let (certificate, key) = (read_file(&self.certificate)?, read_file(&self.key)?);
-        self.tls.replace(&certificate, &key).map_err(|source| pair_error(&self.certificate, source))
     }
 }
 

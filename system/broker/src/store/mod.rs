@@ -17,11 +17,11 @@ pub(crate) use operations::TimedStore;
 pub use postgres::{PostgresError, PostgresStore, Submitter};
 pub use records::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
-    ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts, FailedLogin, FleetEntry, Heartbeat,
-    KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope, LoginFailure, NewRevision, NewestRevision, Page,
-    RecordCounts, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, StackReports, StoreChange, StoreError,
-    StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState, WebhookRecord,
-    WriteContext,
+    ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts, FailedLogin, FleetEntry,
+    GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope, LoginFailure, NewRevision,
+    NewestRevision, Page, RecordCounts, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, StackReports,
+    StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision,
+    TargetState, WebhookRecord, WriteContext,
 };
 pub(crate) use sql::shared::idempotency::KEY_TIME as IDEMPOTENCY_KEY_TIME;
 pub use sqlite::{

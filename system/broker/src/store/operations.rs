@@ -19,9 +19,9 @@ use tokio::time::Instant;
 
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
-    DeliveryFilter, FailedLogin, FleetEntry, Heartbeat, KeyHolder, KeyRecord, KeyRotation, ListScope, NewRevision,
-    Page, RecordCounts, Reencrypt, RestoreEvidence, RetentionCutoffs, StackReports, StoreFigures, StoreFuture,
-    StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
+    DeliveryFilter, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyHolder, KeyRecord, KeyRotation, ListScope,
+    NewRevision, Page, RecordCounts, Reencrypt, RestoreEvidence, RetentionCutoffs, StackReports, StoreFigures,
+    StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
@@ -265,6 +265,8 @@ operations! {
     Read list_generators(page: Page) -> Vec<Generator> = tables::generators::list;
     /// Returns one generator.
     Read get_generator(generator: GeneratorId) -> Generator = tables::generators::get;
+    /// Returns what a generator has in the store.
+    Read get_generator_usage(generator: GeneratorId) -> GeneratorUsage = tables::generators::get_usage;
     /// Changes the fields that are set.
     Write update_generator(context: WriteContext, generator: GeneratorId, changes: UpdateGeneratorRequest) -> Generator
         = fleet::generators::update;
@@ -329,6 +331,9 @@ operations! {
     /// Records an event. If the agent has used its idempotency key before, nothing is recorded and the first event is
     /// returned. The success of a removal confirms it.
     Write record_event(context: WriteContext, event: AgentEvent) -> AgentEvent = reports::events::record;
+    /// Lists the events about a stack in their order: those of one agent, or of all.
+    Read list_events_of_stack(stack: StackId, agent: Option<AgentId>, page: Page) -> Vec<AgentEvent>
+        = reports::events::list_of_stack;
     /// Lists the events of an agent, oldest first.
     Read list_events_of_agent(agent: AgentId, page: Page) -> Vec<AgentEvent> = reports::events::list_of_agent;
     /// Lists the last events of an agent, newest first.

@@ -86,3 +86,43 @@ async fn a_heartbeat_keeps_fields_that_it_does_not_report() {
     assert_eq!(after["k8s_reachable"], true);
     assert!(after["last_heartbeat"].is_string());
 }
+
+#[tokio::test]
+async fn the_events_of_a_stack_are_those_of_its_agents_and_an_agent_sees_its_own() {
+    let fleet = Fleet::new().await;
+    let api = &fleet.api;
+    let west = api.create_agent("west", &[&fleet.generator.0]).await;
+    let other = api.create_stack("other", &fleet.generator.0).await;
+    for (agent, stack) in [(&west.0, &fleet.stack), (&fleet.agent.0, &other)] {
+        api.target(agent, stack).await;
+    }
+    let (web, elsewhere) = (api.submit(&fleet.stack, false).await, api.submit(&other, false).await);
+    for agent in [&fleet.agent, &west] {
+        api.poll(agent).await;
+        api.report(agent, &web, "FAILURE").await;
+        api.report(agent, &web, "SUCCESS").await;
+    }
+    api.report(&fleet.agent, &elsewhere, "SUCCESS").await;
+    let path = format!("/stacks/{}/events", fleet.stack);
+    let list = async |key: &str, path: &str| -> Vec<Value> {
+        api.get(key, path).await.expect_status(200).json().as_array().unwrap().clone()
+    };
+    let reported = |events: &[Value]| -> Vec<(String, String)> {
+        events.iter().map(|event| (text(&event["agent_id"]), text(&event["status"]))).collect()
+    };
+    let of = |agent: &str| [(agent.to_owned(), "FAILURE".to_owned()), (agent.to_owned(), "SUCCESS".to_owned())];
+    let both = [of(&fleet.agent.0), of(&west.0)].concat();
+    for key in [&api.admin, &fleet.generator.1] {
+        assert_eq!(reported(&list(key, &path).await), both);
+    }
+    assert_eq!(reported(&list(&west.1, &path).await), of(&west.0));
+    // Page by page.
+    let (mut paged, mut after) = (Vec::new(), String::new());
+    for _ in 0..both.len() {
+        let page = list(&api.admin, &format!("{path}?limit=1{after}")).await;
+        after = format!("&after={}", text(&page[0]["id"]));
+        paged.extend(page);
+    }
+    assert_eq!(reported(&paged), both);
+    assert_eq!(list(&api.admin, &format!("{path}?limit=1{after}")).await, Vec::<Value>::new());
+}

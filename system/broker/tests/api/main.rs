@@ -23,6 +23,7 @@ mod openapi;
 mod polls;
 mod process;
 mod published_clients;
+mod quotas;
 mod secrets;
 mod shared_address;
 mod stalled_store;

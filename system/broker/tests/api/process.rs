@@ -119,6 +119,57 @@ fn sighup_without_a_certificate_changes_nothing() {
     stop(process);
 }
 
+#[test]
+fn settings_are_reloaded_by_a_request_and_by_sighup() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("broker.toml");
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    write("[quotas]\nstacks = 5\n");
+    let (process, mut lines) = start_with(directory.path(), &["--config", file.to_str().unwrap()]);
+    let address = ready(&mut lines, "http");
+    let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    let post = |key: &str, path: &str, body: &Value| -> (u16, Value) {
+        let (mut stream, body) = (TcpStream::connect(&address).unwrap(), body.to_string());
+        let head = format!("POST /api/v1{path} HTTP/1.1\r\nhost: b\r\nconnection: close\r\nauthorization: {key}");
+        write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+    };
+    let reload = || post(key.trim(), "/admin/config/reload", &json!({}));
+    let change = |key: &str, old: &str, new: &str, applied: bool| json!({"key": key, "old_value": old, "new_value": new, "applied": applied});
+    let (status, response) = reload();
+    assert_eq!((status, &response["changes"]), (200, &json!([])), "{response}");
+    write("workers = 2\n[quotas]\nstacks = 7\n");
+    let (status, response) = reload();
+    let workers = change("workers", "1", "2", false);
+    let changes = json!([change("quotas.stacks", "5", "7", true), workers]);
+    assert_eq!((status, &response["changes"], &response["success"]), (200, &changes, &json!(true)), "{response}");
+    let message = "1 settings were reloaded, and 1 need a restart";
+    assert_eq!(response["message"], message);
+    let (_, response) = reload();
+    assert_eq!(response["changes"], json!([workers]), "the other one is in use");
+    write("workers = many\n");
+    let (status, response) = reload();
+    assert_eq!((status, &response["code"]), (422, &json!("invalid_config")), "{response}");
+    let (_, generator) = post(key.trim(), "/generators", &json!({"name": "shop"}));
+    write("[quotas]\nstacks = 1\n");
+    assert!(Command::new("kill").args(["-HUP", &process.id().to_string()]).status().unwrap().success());
+    let create = |attempt: usize| {
+        let request = json!({"name": attempt.to_string(), "generator_id": generator["generator"]["id"]});
+        post(generator["pak"].as_str().unwrap(), "/stacks", &request)
+    };
+    // Seven stacks were allowed before.
+    let created = (0..7).take_while(|attempt| {
+        pause();
+        create(*attempt).0 == 201
+    });
+    assert!((1..7).contains(&created.count()));
+    assert_eq!(create(8).1["code"], "quota_exceeded");
+    stop(process);
+}
+
 #[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
 fn pause() {
     std::thread::sleep(std::time::Duration::from_millis(50));
@@ -166,6 +217,9 @@ agents.offline_after_seconds    120                       default
 retention.events_days           90                        default
 retention.audit_days            365                       default
 retention.revisions_days        365                       default
+quotas.stacks                   0                         default
+quotas.revision_bytes           0                         default
+quotas.submissions_per_minute   0                         default
 webhooks.allow_private_targets  false                     default
 webhooks.encryption_key_file    -                         default
 webhooks.encryption_key         ***                       environment SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY

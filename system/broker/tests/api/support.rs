@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sindri_broker::{
-    Bounds, Broker, EncryptionKey, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, system_connector,
+    Bounds, Broker, EncryptionKey, Quotas, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, system_connector,
 };
 use sindri_model::{Clock, Entropy, Pak};
 use tower::ServiceExt;
@@ -92,7 +92,17 @@ impl Api {
         let store = SqliteStore::open(path, None).unwrap();
         let broker = Broker::start(store, clock, entropy).await.unwrap();
         broker.create_admin_key(&admin).await.unwrap();
-        Self { router: router(broker.with_webhooks(webhooks())), admin: admin.reveal() }
+        let broker = broker.with_webhooks(webhooks()).with_reload(Arc::new(|_| Ok(Vec::new())));
+        Self { router: router(broker), admin: admin.reveal() }
+    }
+
+    /// Starts a broker whose generators have quotas.
+    pub async fn with_quotas(quotas: Quotas) -> Self {
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
+        let store = SqliteStore::open(":memory:", None).unwrap();
+        let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
+        broker.create_admin_key(&admin).await.unwrap();
+        Self { router: router(broker.with_quotas(quotas)), admin: admin.reveal() }
     }
 
     /// Starts a broker whose polls never wait, with or without webhooks.
@@ -101,7 +111,9 @@ impl Api {
         let store = SqliteStore::open(":memory:", None).unwrap();
         let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
         broker.create_admin_key(&admin).await.unwrap();
-        let broker = broker.with_bounds(Bounds { wait_max: Duration::ZERO, ..Bounds::default() });
+        let broker = broker
+            .with_bounds(Bounds { wait_max: Duration::ZERO, ..Bounds::default() })
+            .with_reload(Arc::new(|_| Ok(Vec::new())));
         let broker = match webhooks {
             Some(webhooks) => broker.with_webhooks(webhooks),
             None => broker,

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sindri_broker::{AuditFilter, ListScope, Page, PostgresStore, RecordKind, Store, StoreChange, StoreError};
-use sindri_model::wire::{AgentStatus, EventStatus, UpdateAgentRequest};
-use sindri_model::{EventId, RevisionId, Sequence, StackId};
+use sindri_broker::{
+    AuditFilter, ListScope, Page, PostgresStore, RecordKind, Store, StoreChange, StoreError, WriteContext,
+};
+use sindri_model::wire::{AgentStatus, ApprovalRequest, EventStatus, UpdateAgentRequest};
+use sindri_model::{ApprovalId, EventId, RevisionId, Sequence, StackId};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -230,4 +232,56 @@ async fn an_event_that_is_committed_late_is_on_a_later_page() {
         seen.extend(list(after).await);
         assert_eq!(seen, expected, "of {scope:?}");
     }
+}
+
+#[tokio::test]
+async fn an_approval_that_is_committed_late_is_on_a_later_page() {
+    let Some(world) = World::postgres().await else { return };
+    let [agent] = world.add_agents().await;
+    let mut requests = Vec::new();
+    for name in ["web", "shop"] {
+        let stack = world.add_stack(name).await;
+        world.target(agent, stack).await.unwrap();
+        let deployment_object_id = world.submit(stack).await.id;
+        let (digest, plan) = ("a".repeat(64), String::new());
+        requests.push((stack, ApprovalRequest { deployment_object_id, digest, reasons: Vec::new(), plan }));
+    }
+    world.poll(agent).await;
+    let proxy = Proxy::start(world.url.as_deref().unwrap()).await;
+    let slow = PostgresStore::open(&proxy.url, 1).await.unwrap();
+    let [(late_stack, late), (early_stack, early)] = <[_; 2]>::try_from(requests).unwrap();
+    proxy.delay_next_commit(Duration::from_millis(500));
+    let mut writers = JoinSet::new();
+    writers.spawn(async move { slow.request_approval(write_context(), agent, late_stack, late).await.unwrap() });
+    proxy.await_frozen().await;
+    // Its id is higher, because it begins with the time.
+    let context = WriteContext { time: at(1), ..write_context() };
+    world.store.request_approval(context, agent, early_stack, early).await.unwrap();
+    let list = async |after: Option<ApprovalId>| {
+        let page = Page { after: after.map(|id| id.to_string()), limit: 1 };
+        let listed = world.store.list_approvals(None, None, page).await.unwrap();
+        listed.into_iter().map(|approval| approval.id).collect::<Vec<_>>()
+    };
+    let mut seen = list(None).await;
+    while writers.join_next().await.is_some() {}
+    seen.extend(list(seen.last().copied()).await);
+    assert_eq!(seen.len(), 2);
+    let all = world.store.list_approvals(None, None, ALL).await.unwrap();
+    assert_eq!(seen, all.into_iter().map(|approval| approval.id).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn the_same_approval_is_requested_by_two_processes_at_once() {
+    let Some(world) = World::postgres().await else { return };
+    let [agent] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    world.target(agent, stack).await.unwrap();
+    let deployment_object_id = world.submit(stack).await.id;
+    world.poll(agent).await;
+    let (digest, plan) = ("a".repeat(64), String::new());
+    let request = ApprovalRequest { deployment_object_id, digest, reasons: Vec::new(), plan };
+    let ask = || world.store.request_approval(write_context(), agent, stack, request.clone());
+    let approvals = join_all((0..6).map(|_| ask())).await;
+    let ids: BTreeSet<_> = approvals.into_iter().map(|approval| approval.unwrap().id).collect();
+    assert_eq!(ids.len(), 1);
 }

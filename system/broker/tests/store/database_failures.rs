@@ -1,5 +1,6 @@
 //! Failures of a PostgreSQL server, of the network to it, and of another broker on it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::Router;
@@ -7,7 +8,7 @@ use axum::body::Body;
 use futures_util::future::join_all;
 use http::{Request, StatusCode};
 use jiff::Timestamp;
-use sindri_broker::{Broker, Heartbeat, PostgresStore, Store, StoreError, router, serve};
+use sindri_broker::{Broker, Heartbeat, ListScope, PostgresStore, Store, StoreError, router, serve};
 use sindri_model::wire::{HeartbeatReport, StackLabel};
 use sindri_model::{Clock, Epoch, LinkId, Pak, Sequence, StackId};
 use tokio::net::TcpListener;
@@ -185,6 +186,32 @@ async fn a_large_fleet_is_written_in_time_with_a_database_two_milliseconds_away(
     let state = world.store.get_target_state(agent).await.unwrap();
     assert_eq!(state.revisions.len(), 1);
     assert!(state.revisions[0].revision.is_deletion_marker);
+}
+
+#[tokio::test]
+async fn a_generator_with_many_stacks_is_deleted_in_time_with_a_database_two_milliseconds_away() {
+    let Some((world, _, url)) = world_with_stack().await else { return };
+    let [agent] = [world.add_agent("reader", &[]).await.unwrap()];
+    let stacks = format!(
+        "INSERT INTO stacks (id, created_at, updated_at, name, generator_id)
+           SELECT 'b0000000-0000-4000-8000-' || lpad(number::text, 12, '0'), 0, 0, 'stack-' || number, '{0}'
+           FROM generate_series(1, 2000) AS number;
+         INSERT INTO assignments (agent_id, stack_id, wanted, received)
+           SELECT '{agent}', id, 1, 1 FROM stacks WHERE name LIKE 'stack-%'",
+        world.generator
+    );
+    run_sql(&url, &stacks).await;
+    let proxy = Proxy::start(&url).await;
+    let store = PostgresStore::open(&proxy.url, 2).await.unwrap();
+    proxy.delay(Duration::from_millis(1));
+    let started = Instant::now();
+    store.delete_generator(write_context(), world.generator).await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert_eq!(world.store.list_stacks(ListScope::All, crate::support::ALL).await.unwrap(), []);
+    let removals = world.store.get_target_state(agent).await.unwrap().revisions;
+    let sequences: BTreeSet<_> = removals.iter().map(|target| target.revision.sequence_id).collect();
+    assert_eq!((removals.len(), sequences.len()), (2_000, 2_000));
+    assert!(removals.iter().all(|target| target.revision.is_deletion_marker));
 }
 
 async fn start_broker(url: &str) -> Broker {

@@ -8,6 +8,7 @@ mod agents;
 mod approvals;
 mod audit;
 mod auth;
+mod config;
 mod deployment_objects;
 mod events;
 mod fleet;
@@ -31,6 +32,7 @@ pub use agents::{
 pub use approvals::{Approval, ApprovalRequest, ApprovalState, ApprovalStateError};
 pub use audit::{AuditLog, AuditLogListResponse};
 pub use auth::AuthResponse;
+pub use config::{ConfigChange, ConfigReloadResponse};
 pub use deployment_objects::{CreateDeploymentObjectRequest, DeploymentObject};
 pub use events::{AgentEvent, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};
 pub use fleet::{AgentFleetStatusResponse, FleetAgentRecord};

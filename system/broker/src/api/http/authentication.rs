@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use sindri_model::{AgentId, GeneratorId, Pak};
@@ -52,36 +52,11 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
     response
 }
 
-/// A request that is not authenticated.
-pub(crate) enum AuthenticationError {
-    Rejected(ErrorResponse),
-    TooManyFailures { wait: Duration },
-}
-
-impl<E: Into<ErrorResponse>> From<E> for AuthenticationError {
-    fn from(error: E) -> Self {
-        AuthenticationError::Rejected(error.into())
-    }
-}
-
-impl IntoResponse for AuthenticationError {
-    fn into_response(self) -> Response {
-        match self {
-            AuthenticationError::Rejected(error) => error.into_response(),
-            AuthenticationError::TooManyFailures { wait } => {
-                let message = "too many wrong keys were sent from this address";
-                let error = ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message);
-                ([(RETRY_AFTER, wait.as_secs().saturating_add(1))], error).into_response()
-            }
-        }
-    }
-}
-
 async fn identify(
     broker: &Broker,
     headers: &HeaderMap,
     client: Option<IpAddr>,
-) -> Result<(StoredKey, ActorLabel), AuthenticationError> {
+) -> Result<(StoredKey, ActorLabel), ErrorResponse> {
     let header = headers.get(AUTHORIZATION).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))?;
     let Some(credentials) = Credentials::parse(header, client) else {
         record_failure(broker, client, None, LoginFailure::Malformed);
@@ -120,7 +95,7 @@ impl Credentials {
     }
 
     /// Returns the key as stored, from the cache if it is there. A wrong key counts against its source.
-    pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<StoredKey, AuthenticationError> {
+    pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<StoredKey, ErrorResponse> {
         let key = match broker.memory.keys.find(&self.pak) {
             Some(key) => key,
             None => look_up_key(broker, &self.pak, self.client).await?,
@@ -128,7 +103,7 @@ impl Credentials {
         if has_expired(broker, &key) {
             record_failure(broker, self.client, Some(&self.pak), LoginFailure::Expired);
             let message = "this key has expired; an administrator can replace it";
-            return Err(ErrorResponse::new(StatusCode::UNAUTHORIZED, "key_expired", message).into());
+            return Err(ErrorResponse::new(StatusCode::UNAUTHORIZED, "key_expired", message));
         }
         Ok(key)
     }
@@ -140,7 +115,7 @@ fn has_expired(broker: &Broker, key: &StoredKey) -> bool {
 }
 
 /// Looks up a key that is not cached.
-async fn look_up_key(broker: &Broker, pak: &Pak, client: Option<IpAddr>) -> Result<StoredKey, AuthenticationError> {
+async fn look_up_key(broker: &Broker, pak: &Pak, client: Option<IpAddr>) -> Result<StoredKey, ErrorResponse> {
     let source = client.map(ThrottleSource::from_address);
     if let Some(wait) = source.and_then(|source| broker.throttle.check(source, pak.short(), Instant::now())) {
         return Err(too_many_failures(broker, wait));
@@ -167,13 +142,13 @@ fn strip_scheme(text: &str) -> &str {
 
 /// Counts a wrong key and returns its error. The message is the same for every wrong key, so that it does not show which
 /// part of a guess was right.
-fn reject_key(broker: &Broker, client: Option<IpAddr>) -> AuthenticationError {
+fn reject_key(broker: &Broker, client: Option<IpAddr>) -> ErrorResponse {
     match client
         .map(ThrottleSource::from_address)
         .and_then(|source| broker.throttle.record_failure(source, Instant::now()))
     {
         Some(wait) => too_many_failures(broker, wait),
-        None => ErrorResponse::unauthorized("the key is unknown").into(),
+        None => ErrorResponse::unauthorized("the key is unknown"),
     }
 }
 
@@ -185,9 +160,10 @@ fn record_failure(broker: &Broker, client: Option<IpAddr>, pak: Option<&Pak>, re
     broker.memory.failed_logins.insert(login, Instant::now());
 }
 
-fn too_many_failures(broker: &Broker, wait: Duration) -> AuthenticationError {
+fn too_many_failures(broker: &Broker, wait: Duration) -> ErrorResponse {
     broker.metrics.record_throttled_key();
-    AuthenticationError::TooManyFailures { wait }
+    let message = "too many wrong keys were sent from this address";
+    ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message).with_retry_after(wait)
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Actor {

@@ -1,9 +1,12 @@
 //! Errors: every error response has a status, a code and a message in one JSON shape.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use http::header::RETRY_AFTER;
 use sindri_model::Problem;
 
 use super::denial::Denial;
@@ -34,11 +37,12 @@ pub struct ErrorResponse {
     status: StatusCode,
     code: String,
     message: String,
+    retry_after: Option<Duration>,
 }
 
 impl ErrorResponse {
     pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, code: code.to_owned(), message: message.into() }
+        Self { status, code: code.to_owned(), message: message.into(), retry_after: None }
     }
 
     pub(crate) fn bad_request(code: &str, message: impl Into<String>) -> Self {
@@ -48,6 +52,11 @@ impl ErrorResponse {
     /// Returns the same error with another code.
     pub(crate) fn with_code(self, code: &str) -> Self {
         Self { code: code.to_owned(), ..self }
+    }
+
+    /// Returns the same error with the time after which a retry may succeed.
+    pub(crate) fn with_retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
     }
 
     pub(crate) fn unauthorized(message: &str) -> Self {
@@ -105,7 +114,12 @@ impl From<StoreError> for ErrorResponse {
 
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        (self.status, Json(Problem { code: self.code, message: self.message, details: None })).into_response()
+        let body = Json(Problem { code: self.code, message: self.message, details: None });
+        match self.retry_after {
+            None => (self.status, body).into_response(),
+            // Rounded up: a retry after the time in the header succeeds.
+            Some(wait) => (self.status, [(RETRY_AFTER, wait.as_secs().saturating_add(1))], body).into_response(),
+        }
     }
 }
 

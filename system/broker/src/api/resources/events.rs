@@ -4,9 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use sindri_model::limits::{EVENT_STATUS_CHARS_MAX, EVENT_TYPE_CHARS_MAX};
 use sindri_model::wire::{AgentEvent, NewAgentEvent};
-use sindri_model::{AgentId, EventId};
+use sindri_model::{AgentId, EventId, StackId};
 
 use super::owner_filter::OwnerFilter;
+use super::stack_access::check_stack_readable;
 use super::validation::agent_mismatch;
 use crate::api::http::authentication::Actor;
 use crate::api::http::error_response::ErrorResponse;
@@ -14,7 +15,7 @@ use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::Created;
 use crate::broker::Broker;
-use crate::store::WriteContext;
+use crate::store::{KeyHolder, WriteContext};
 
 /// Limit of a message. The rest is cut off, because an outcome must not be lost for the length of its message.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
@@ -76,6 +77,22 @@ pub(crate) async fn list_for_agent(
 ) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
     let events = broker.store.list_events_of_agent(agent, params.page()).await?;
+    Ok(params.respond_sized(events, |event| event.id, message_bytes))
+}
+
+/// Lists the events about a stack. An agent sees only its own.
+pub(crate) async fn list_for_stack(
+    State(broker): State<Broker>,
+    actor: Actor,
+    PathParams(stack): PathParams<StackId>,
+    params: ListParams,
+) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
+    check_stack_readable(&broker, actor, stack).await?;
+    let agent = match actor.holder {
+        KeyHolder::Agent(agent) => Some(agent),
+        KeyHolder::Admin(_) | KeyHolder::Generator(_) => None,
+    };
+    let events = broker.store.list_events_of_stack(stack, agent, params.page()).await?;
     Ok(params.respond_sized(events, |event| event.id, message_bytes))
 }
 

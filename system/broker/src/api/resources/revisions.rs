@@ -13,6 +13,7 @@ use sindri_model::wire::{CreateDeploymentObjectRequest, DeploymentObject};
 use sindri_model::yaml::{YamlError, parse_documents};
 use sindri_model::{RevisionId, StackId};
 
+use super::quota_checks::{check_new_revision, count_submission};
 use super::stack_access::load_owned_stack;
 use crate::api::http::authentication::Actor;
 use crate::api::http::denial::Denial;
@@ -79,6 +80,7 @@ pub(crate) async fn submit(
     mut context: WriteContext,
     Submission(mut request): Submission,
 ) -> Result<Created<DeploymentObject>, ErrorResponse> {
+    count_submission(&broker, actor)?;
     // The time of submission is the time at which the whole body has arrived.
     context.time = broker.clock.now();
     request.is_deletion_marker |= marker.deletion_marker;
@@ -90,6 +92,7 @@ pub(crate) async fn submit(
         let checked = broker.offload.run(move || check_request(&request).map(|()| request)).await;
         checked.ok_or_else(|| ErrorResponse::bad_request(INVALID, "the YAML cannot be parsed"))??
     };
+    check_new_revision(&broker, actor, request.yaml_content.len()).await?;
     let revision = NewRevision {
         id: RevisionId::generate_at(context.time, &broker.entropy),
         stack,

@@ -6,6 +6,7 @@ use sindri_model::StackId;
 use sindri_model::wire::{NewStack, Stack, UpdateStackRequest};
 
 use super::owner_filter::OwnerFilter;
+use super::quota_checks::check_new_stack;
 use super::stack_access::load_owned_stack;
 use super::validation::{check_name, check_optional, stack_mismatch};
 use crate::api::http::authentication::Actor;
@@ -25,6 +26,7 @@ pub(crate) async fn create(
 ) -> Result<Created<Stack>, ErrorResponse> {
     actor.check_admin_or_generator(request.generator_id, Denial::StackGeneratorMismatch)?;
     check_name("name", &request.name)?;
+    check_new_stack(&broker, actor).await?;
     let stack = Stack {
         id: StackId::generate(&broker.entropy),
         created_at: context.time,

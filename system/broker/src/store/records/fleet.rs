@@ -37,3 +37,12 @@ pub struct RecordCounts {
     /// Revisions and deletion markers.
     pub revisions: i64,
 }
+
+/// Stacks and revisions of a generator in the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GeneratorUsage {
+    /// Stacks that are not deleted.
+    pub stacks: u64,
+    /// Bytes of all stored revisions, those of deleted stacks included.
+    pub revision_bytes: u64,
+}

@@ -21,7 +21,7 @@ pub use changes::{ChangeObserver, ChangesSince, RestoreEvidence, StoreChange, St
 pub use error::{RecordKind, StoreError};
 pub(crate) use figures::COUNTED_MAX;
 pub use figures::{DatabaseUsage, StoreFigures};
-pub use fleet::{FleetEntry, Heartbeat, RecordCounts};
+pub use fleet::{FleetEntry, GeneratorUsage, Heartbeat, RecordCounts};
 pub use keys::{KeyAccess, KeyHolder, KeyRecord, KeyRotation, StoredKey};
 pub use paging::{ListScope, Page};
 pub use reports::{AgentReport, StackReports};

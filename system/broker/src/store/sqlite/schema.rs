@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -462,6 +462,18 @@ INSERT INTO admins (id, created_at, updated_at, name, is_read_only)
 UPDATE keys SET admin_id = (SELECT id FROM admins) WHERE agent_id IS NULL AND generator_id IS NULL;
 -- Idempotency keys of that administrator stay its own.
 UPDATE requests SET actor = (SELECT id FROM admins) WHERE actor = 'admin' AND EXISTS (SELECT 1 FROM admins);
+";
+
+/// The order of approvals.
+const NINTH: &str = "
+-- The number of the counter at which the approval became pending: lists are in this order, because the ids of approvals that
+-- are requested at the same time are not in the order in which they become visible. Those before are below every number.
+ALTER TABLE approvals ADD COLUMN position INTEGER NOT NULL DEFAULT 0;
+UPDATE approvals SET position = ranked.rank - (SELECT count(*) FROM approvals)
+  FROM (SELECT id, row_number() OVER (ORDER BY id) AS rank FROM approvals) AS ranked WHERE ranked.id = approvals.id;
+CREATE INDEX approvals_by_position ON approvals (position);
+CREATE INDEX approvals_by_state_and_position ON approvals (state, position);
+DROP INDEX approvals_by_state;
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

@@ -217,20 +217,25 @@ pub(crate) async fn handle_appended_revisions(
     changes::record_target_changes(session, versions.collect()).await
 }
 
-/// Updates assignments after a stack was deleted: every agent that ever received it must confirm the deletion marker,
+/// Updates assignments after stacks were deleted: every agent that ever received one must confirm its deletion marker,
 /// even if it should no longer have had the stack.
-pub(crate) async fn handle_deleted_stack(
+pub(crate) async fn handle_deleted_stacks(
     session: &mut dyn Session,
-    stack: StackId,
-    marker: Sequence,
+    markers: &[NumberedRevision<'_>],
 ) -> Result<(), StoreError> {
-    let sql = "DELETE FROM assignments WHERE stack_id = ?1 AND received = 0";
-    execute(session, sql, values![stack]).await?;
-    let sql = "UPDATE assignments SET wanted = 0, removal = ?1, confirmed = 0 WHERE stack_id = ?2";
-    execute(session, sql, values![marker, stack]).await?;
-    let sql = "SELECT agent_id FROM assignments WHERE stack_id = ?1";
-    let affected = fetch_all(session, sql, values![stack], single_column).await?;
-    changes::record_target_changes(session, affected.into_iter().map(|agent| (agent, marker)).collect()).await
+    let sql = "WITH batch (stack_id) AS ({TEXT})
+               DELETE FROM assignments WHERE stack_id IN (SELECT stack_id FROM batch) AND received = 0";
+    execute_batch(session, sql, markers.iter().map(|marker| row![marker.revision.stack]).collect()).await?;
+    let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
+               UPDATE assignments SET wanted = 0, removal = batch.sequence, confirmed = 0 FROM batch
+               WHERE assignments.stack_id = batch.stack_id RETURNING agent_id, removal";
+    let rows = markers.iter().map(|marker| row![marker.revision.stack, marker.sequence]).collect();
+    let mut versions: BTreeMap<AgentId, Sequence> = BTreeMap::new();
+    for (agent, marker) in fetch_batch(session, sql, rows, |row| Ok((row.take()?, row.take()?))).await? {
+        let version = versions.entry(agent).or_insert(marker);
+        *version = marker.max(*version);
+    }
+    changes::record_target_changes(session, versions).await
 }
 
 /// Updates assignments after an agent was deleted. It will not poll again; the stacks that it received stay on record.

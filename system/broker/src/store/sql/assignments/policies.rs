@@ -1,6 +1,6 @@
 //! Policy annotations of stacks: settings for the agents that have the stack.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION, Suspension};
 use sindri_model::wire::{POLICY_PREFIX, StackAnnotation, StackPolicy};
@@ -8,8 +8,8 @@ use sindri_model::{AgentId, StackId};
 
 use super::dependencies;
 use crate::store::records::StoreError;
-use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, single_column};
-use crate::store::sql::shared::values::{Row, values};
+use crate::store::sql::shared::session::{Session, execute_batch, fetch_all, fetch_batch, single_column};
+use crate::store::sql::shared::values::{Row, row, values};
 use crate::store::sql::shared::{changes, counter};
 use crate::store::sql::tables::agents;
 
@@ -34,19 +34,27 @@ pub(crate) async fn list_of_agent(session: &mut dyn Session, agent: AgentId) -> 
     Ok(policies)
 }
 
-/// Deletes the annotations of a deleted stack that are not policies.
-pub(crate) async fn delete_other_annotations(session: &mut dyn Session, stack: StackId) -> Result<(), StoreError> {
-    let sql = "DELETE FROM stack_annotations WHERE stack_id = ?1 AND NOT (key >= ?2 AND key < ?3)";
-    execute(session, sql, values![stack, POLICY_PREFIX, end_of_prefix()]).await.map(drop)
+/// Deletes the annotations of deleted stacks that are not policies.
+pub(crate) async fn delete_other_annotations(session: &mut dyn Session, stacks: &[StackId]) -> Result<(), StoreError> {
+    let sql = "WITH batch (stack_id, prefix, prefix_end) AS ({TEXT, TEXT, TEXT})
+               DELETE FROM stack_annotations WHERE stack_id IN (SELECT stack_id FROM batch)
+                 AND NOT (key >= (SELECT min(prefix) FROM batch) AND key < (SELECT min(prefix_end) FROM batch))";
+    execute_batch(session, sql, stacks.iter().map(|stack| row![*stack, POLICY_PREFIX, end_of_prefix()]).collect()).await
 }
 
-/// Returns true if a stack is suspended on all clusters, or on some.
-pub(crate) async fn is_suspended(session: &mut dyn Session, stack: StackId) -> Result<bool, StoreError> {
-    let sql = "SELECT value FROM stack_annotations WHERE stack_id = ?1 AND key = ?2";
-    let value: Option<String> = fetch_one(session, sql, values![stack, SUSPEND_ANNOTATION], single_column).await?;
-    let parsed = value.map(|value| PolicyValue::parse(SUSPEND_ANNOTATION, &value));
+/// Returns those of the stacks that are suspended on all clusters, or on some.
+pub(crate) async fn find_suspended(
+    session: &mut dyn Session,
+    stacks: &[StackId],
+) -> Result<BTreeSet<StackId>, StoreError> {
+    let sql = "WITH batch (stack_id, key) AS ({TEXT, TEXT})
+               SELECT stack_annotations.stack_id, stack_annotations.key, value FROM batch JOIN stack_annotations
+                 ON stack_annotations.stack_id = batch.stack_id AND stack_annotations.key = batch.key";
+    let rows = stacks.iter().map(|stack| row![*stack, SUSPEND_ANNOTATION]).collect();
     let resumed = PolicyValue::Suspend(Suspension::Everywhere(false));
-    Ok(parsed.is_some_and(|parsed| parsed != Ok(Some(resumed))))
+    let annotations = fetch_batch(session, sql, rows, read).await?.into_iter();
+    let suspended = annotations.filter(|(_, key, value)| PolicyValue::parse(key, value) != Ok(Some(resumed.clone())));
+    Ok(suspended.map(|(stack, _, _)| stack).collect())
 }
 
 /// Rejects a policy annotation with a value that agents could not use.

@@ -1,13 +1,13 @@
 //! Creates, updates and deletes generators.
 
 use serde_json::json;
+use sindri_model::GeneratorId;
 use sindri_model::wire::{Generator, UpdateGeneratorRequest};
-use sindri_model::{GeneratorId, StackId};
 
 use crate::store::records::{KeyHolder, KeyRecord, RecordKind, StoreError, WriteContext};
 use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::require_inserted;
-use crate::store::sql::shared::session::{Session, execute, fetch_all, has_rows, single_column};
+use crate::store::sql::shared::session::{Session, execute, has_rows};
 use crate::store::sql::shared::values::values;
 use crate::store::sql::shared::{audit, changes as store_changes, counter, idempotency};
 use crate::store::sql::stacks::lifecycle;
@@ -79,11 +79,7 @@ pub(crate) async fn delete(
 ) -> Result<(), StoreError> {
     counter::next_number(session).await?;
     let deleted = generators::get(session, generator).await?;
-    let sql = "SELECT id FROM stacks WHERE generator_id = ?1 AND deleted_at IS NULL ORDER BY name";
-    let owned: Vec<StackId> = fetch_all(session, sql, values![generator], single_column).await?;
-    for stack in owned {
-        lifecycle::delete(session, context.clone(), stack).await?;
-    }
+    lifecycle::delete_all(session, &context, generator).await?;
     keys::delete(session, KeyHolder::Generator(generator)).await?;
     execute(session, "DELETE FROM registrations WHERE generator_id = ?1", values![generator]).await?;
     let sql = "UPDATE generators SET deleted_at = ?1, updated_at = ?1, is_active = 0 WHERE id = ?2";

@@ -38,14 +38,21 @@ pub(crate) async fn request(
     agents::check_exists(session, agent).await?;
     let (is_removed, _) = assigned::check_revision(session, agent, stack, request.deployment_object_id).await?;
     require_that(!is_removed, RecordKind::Stack, stack)?;
+    let is_open = |approval: &Approval| approval.state != ApprovalState::Superseded;
+    if let Some(open) = find_requested(session, agent, stack, &request).await?.filter(is_open) {
+        return Ok(open);
+    }
+    // Locks the counter until the commit, so that approvals become visible in the order of their positions.
+    let position = counter::next_number(session).await?;
     let existing = find_requested(session, agent, stack, &request).await?;
-    if let Some(decided) = existing.clone().filter(|existing| existing.state != ApprovalState::Superseded) {
-        return Ok(decided);
+    if let Some(open) = existing.clone().filter(is_open) {
+        // Another request was faster.
+        return Ok(open);
     }
     supersede(session, &context, agent, stack, None).await?;
     let id = match existing {
-        Some(superseded) => reopen(session, superseded.id).await?,
-        None => insert(session, &context, agent, stack, &request).await?,
+        Some(superseded) => reopen(session, superseded.id, position).await?,
+        None => insert(session, &context, agent, stack, &request, position).await?,
     };
     let details = json!({"agent_id": agent, "stack_id": stack, "deployment_object_id": request.deployment_object_id});
     audit::record(session, &context, "approval.requested", RESOURCE_TYPE, Some(id.to_string()), Some(details)).await?;
@@ -71,18 +78,20 @@ async fn insert(
     agent: AgentId,
     stack: StackId,
     request: &ApprovalRequest,
+    position: Sequence,
 ) -> Result<ApprovalId, StoreError> {
     let id = ApprovalId::generate_at(context.time, &context.entropy);
-    let sql = "INSERT INTO approvals (id, created_at, agent_id, stack_id, revision_id, digest, state, reasons, plan)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO approvals (id, created_at, agent_id, stack_id, revision_id, digest, state, reasons, plan,
+                 position)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8, ?9) ON CONFLICT DO NOTHING";
     let (revision, reasons) = (request.deployment_object_id, to_json(&request.reasons));
-    let row = values![id, context.time, agent, stack, revision, &request.digest, reasons, &request.plan];
+    let row = values![id, context.time, agent, stack, revision, &request.digest, reasons, &request.plan, position];
     if execute(session, sql, row).await? > 0 { Ok(id) } else { Err(StoreError::Unavailable) }
 }
 
-async fn reopen(session: &mut dyn Session, id: ApprovalId) -> Result<ApprovalId, StoreError> {
-    let sql = "UPDATE approvals SET state = 'pending' WHERE id = ?1 AND state = 'superseded'";
-    if execute(session, sql, values![id]).await? > 0 { Ok(id) } else { Err(StoreError::Unavailable) }
+async fn reopen(session: &mut dyn Session, id: ApprovalId, position: Sequence) -> Result<ApprovalId, StoreError> {
+    let sql = "UPDATE approvals SET state = 'pending', position = ?2 WHERE id = ?1 AND state = 'superseded'";
+    if execute(session, sql, values![id, position]).await? > 0 { Ok(id) } else { Err(StoreError::Unavailable) }
 }
 
 /// Supersedes the pending plan of an agent for a stack: of a revision up to the given one, or of any.
@@ -119,16 +128,18 @@ pub(crate) async fn list(
     let sql = columns!(
         "WHERE approvals.id IN (
             SELECT id FROM (
-              SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS bytes_before FROM (
-                SELECT approvals.id, octet_length(plan) + octet_length(reasons) AS bytes
+              SELECT id, sum(bytes) OVER (ORDER BY position) - bytes AS bytes_before FROM (
+                SELECT approvals.id, position, octet_length(plan) + octet_length(reasons) AS bytes
                 FROM approvals JOIN stacks ON stacks.id = approvals.stack_id
                 WHERE (CAST(?1 AS TEXT) IS NULL OR generator_id = ?1) AND (CAST(?2 AS TEXT) IS NULL OR state = ?2)
-                  AND (CAST(?3 AS TEXT) IS NULL OR approvals.id > ?3)
-                ORDER BY approvals.id LIMIT ?4) AS candidates) AS sized
+                  AND (CAST(?3 AS TEXT) IS NULL
+                    OR position > coalesce((SELECT position FROM approvals AS last WHERE last.id = ?3), ?6))
+                ORDER BY position LIMIT ?4) AS candidates) AS sized
             WHERE bytes_before < ?5)
-          ORDER BY approvals.id"
+          ORDER BY position"
     );
-    fetch_all(session, sql, values![owner, state, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
+    let values = values![owner, state, page.after, page.limit, Page::TEXT_BYTES_MAX, i64::MIN];
+    fetch_all(session, sql, values, read).await
 }
 
 pub(crate) async fn get(

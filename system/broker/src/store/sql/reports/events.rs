@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sindri_model::wire::{AgentEvent, EventStatus};
-use sindri_model::{AgentId, EventId};
+use sindri_model::{AgentId, EventId, StackId};
 
 use super::status;
 use crate::event_types::EventType;
@@ -150,6 +150,22 @@ async fn list_by_agent(session: &mut dyn Session, agent: AgentId, page: Page) ->
     );
     let last = last_complete_position(session).await?;
     fetch_all(session, sql, values![agent, page.after, page.limit, Page::TEXT_BYTES_MAX, last], read).await
+}
+
+/// Lists the events about a stack: those of one agent, or of all.
+pub(crate) async fn list_of_stack(
+    session: &mut dyn Session,
+    stack: StackId,
+    agent: Option<AgentId>,
+    page: Page,
+) -> Result<Vec<AgentEvent>, StoreError> {
+    let sql = sized!(
+        "revision_id IN (SELECT id FROM revisions WHERE stack_id = ?1) AND (CAST(?6 AS TEXT) IS NULL OR agent_id = ?6)
+          AND position > coalesce((SELECT position FROM events WHERE id = ?2), 0) AND position <= ?5
+        ORDER BY position LIMIT ?3"
+    );
+    let last = last_complete_position(session).await?;
+    fetch_all(session, sql, values![stack, page.after, page.limit, Page::TEXT_BYTES_MAX, last, agent], read).await
 }
 
 pub(crate) async fn list_recent(

@@ -3,7 +3,7 @@
 use sindri_model::GeneratorId;
 use sindri_model::wire::Generator;
 
-use crate::store::records::{Page, RecordKind, StoreError};
+use crate::store::records::{GeneratorUsage, Page, RecordKind, StoreError};
 use crate::store::sql::shared::lookup::require;
 use crate::store::sql::shared::session::{Session, fetch_all, fetch_one};
 use crate::store::sql::shared::values::{Row, values};
@@ -29,6 +29,17 @@ pub(crate) async fn list(session: &mut dyn Session, page: Page) -> Result<Vec<Ge
 pub(crate) async fn get(session: &mut dyn Session, generator: GeneratorId) -> Result<Generator, StoreError> {
     let sql = columns!("FROM generators WHERE id = ?1 AND deleted_at IS NULL");
     require(fetch_one(session, sql, values![generator], read).await?, RecordKind::Generator, generator)
+}
+
+/// Returns what a generator has in the store. The size of a text is known without reading it.
+pub(crate) async fn get_usage(session: &mut dyn Session, generator: GeneratorId) -> Result<GeneratorUsage, StoreError> {
+    let sql = "SELECT (SELECT count(*) FROM stacks WHERE generator_id = ?1 AND deleted_at IS NULL),
+                 (SELECT CAST(coalesce(sum(octet_length(yaml_content)), 0) AS BIGINT) FROM revisions
+                    JOIN stacks ON stacks.id = revisions.stack_id WHERE stacks.generator_id = ?1)";
+    let (stacks, bytes): (i64, i64) =
+        fetch_one(session, sql, values![generator], |row| Ok((row.take()?, row.take()?))).await?.unwrap_or_default();
+    let count = |number: i64| u64::try_from(number).unwrap_or(0);
+    Ok(GeneratorUsage { stacks: count(stacks), revision_bytes: count(bytes) })
 }
 
 fn read(row: &mut Row) -> Result<Generator, StoreError> {

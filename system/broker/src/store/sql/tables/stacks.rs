@@ -47,6 +47,15 @@ async fn list_of_generator(
     fetch_all(session, sql, values![owner, page.after, page.limit], read).await
 }
 
+/// Lists the stacks of a generator that are not deleted, by name.
+pub(crate) async fn list_all_of_generator(
+    session: &mut dyn Session,
+    generator: GeneratorId,
+) -> Result<Vec<Stack>, StoreError> {
+    let sql = columns!("FROM stacks WHERE generator_id = ?1 AND deleted_at IS NULL ORDER BY name");
+    fetch_all(session, sql, values![generator], read).await
+}
+
 pub(crate) async fn get(session: &mut dyn Session, stack: StackId) -> Result<Stack, StoreError> {
     let sql = columns!("FROM stacks WHERE id = ?1 AND deleted_at IS NULL");
     require(fetch_one(session, sql, values![stack], read).await?, RecordKind::Stack, stack)
