@@ -70,7 +70,8 @@ struct BrokerFlags {
     /// A PostgreSQL server where databases may be created and dropped, as postgres://USER@HOST:PORT/DATABASE.
     #[arg(long, value_name = "URL")]
     postgres_url: Option<String>,
-    /// Only the parts with this text in their name: idle broker, polls, agents that wait, accepted objects.
+    /// Only the parts with this text in their name: idle broker, polls, agents that wait, accepted objects, list of the
+    /// fleet, parallel lists, hostile texts, events of one agent, distant database.
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     filter: String,
 }

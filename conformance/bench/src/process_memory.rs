@@ -14,6 +14,11 @@ pub fn resident(id: u32) -> Result<f64, String> {
     read(id, "status", "VmRSS:")
 }
 
+/// Returns the largest resident memory of a process so far, in megabytes.
+pub fn peak(id: u32) -> Result<f64, String> {
+    read(id, "status", "VmHWM:")
+}
+
 fn read(id: u32, file: &str, key: &str) -> Result<f64, String> {
     let path = format!("/proc/{id}/{file}");
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;

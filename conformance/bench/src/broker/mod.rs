@@ -2,6 +2,12 @@
 //!
 //! Data is prepared over the broker's own API; requests are sent on raw connections.
 
+mod database;
+mod delay;
+mod distant;
+mod events;
+mod fleet;
+mod hostile;
 mod http_load;
 mod idle;
 mod polls;
@@ -34,27 +40,40 @@ const POLLS: &str = "polls";
 const WAITING: &str = "agents that wait";
 const SQLITE: &str = "accepted objects, SQLite";
 const POSTGRES: &str = "accepted objects, PostgreSQL";
+const FLEET: &str = "list of the fleet";
+const LISTS: &str = "parallel lists";
+const HOSTILE: &str = "hostile texts";
+const EVENTS: &str = "events of one agent";
+const DISTANT: &str = "distant database";
+
+/// Parts with a broker of their own: name and measurement.
+const PARTS: [(&str, fn(&Bench, &mut Figures) -> Result<(), String>); 8] = [
+    (IDLE, idle::measure),
+    (SQLITE, writes::measure_sqlite),
+    (POSTGRES, writes::measure_postgres),
+    (FLEET, fleet::measure),
+    (LISTS, hostile::measure_lists),
+    (HOSTILE, hostile::measure_polls),
+    (EVENTS, events::measure),
+    (DISTANT, distant::measure),
+];
 
 /// Returns true if the name of a part contains the text.
 pub fn has_part(filter: &str) -> bool {
-    [IDLE, POLLS, WAITING, SQLITE, POSTGRES].iter().any(|name| name.contains(filter))
+    PARTS.iter().map(|(name, _)| *name).chain([POLLS, WAITING]).any(|name| name.contains(filter))
 }
 
 /// Measures the parts whose name contains the text. Failures are recorded in the figures; an error is an interruption.
 pub fn measure(bench: &Bench, filter: &str, figures: &mut Figures) -> Result<(), String> {
     let runtime = &bench.runtime;
-    if IDLE.contains(filter) {
-        measure_part(runtime, figures, IDLE, |figures| idle::measure(bench, figures))?;
-    }
     // Both parts use the same broker with many agents.
     if POLLS.contains(filter) || WAITING.contains(filter) {
         measure_many_agents(bench, figures)?;
     }
-    if SQLITE.contains(filter) {
-        measure_part(runtime, figures, SQLITE, |figures| writes::measure_sqlite(bench, figures))?;
-    }
-    if POSTGRES.contains(filter) {
-        measure_part(runtime, figures, POSTGRES, |figures| writes::measure_postgres(bench, figures))?;
+    for (name, measure) in PARTS {
+        if name.contains(filter) {
+            measure_part(runtime, figures, name, |figures| measure(bench, figures))?;
+        }
     }
     Ok(())
 }

@@ -70,7 +70,12 @@ impl<'a> BrokerData<'a> {
 
     /// Creates a generator and returns its id.
     pub fn create_generator(&mut self) -> Result<String, String> {
-        let made = self.post_all(&[("/api/v1/generators".to_owned(), json!({"name": "bench"}).to_string())], JSON)?;
+        self.create_generator_named("bench")
+    }
+
+    /// Creates a generator with this name and returns its id.
+    pub fn create_generator_named(&mut self, name: &str) -> Result<String, String> {
+        let made = self.post_all(&[("/api/v1/generators".to_owned(), json!({"name": name}).to_string())], JSON)?;
         text(&made[0]["generator"]["id"])
     }
 

@@ -11,7 +11,7 @@ use http::StatusCode;
 use sindri_conformance::process::{Launch, Process};
 use sindri_conformance::runtime::InterruptibleRuntime;
 
-use crate::process_memory::resident;
+use crate::process_memory::{peak, resident};
 
 /// Path of an agent's target state.
 pub const TARGET_STATE: &str = "/api/v1/agents/{id}/target-state";
@@ -98,6 +98,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// Largest resident memory so far, in megabytes.
+    pub fn peak(&self) -> Result<f64, String> {
+        peak(self.process.id().ok_or("the server has ended")?)
+    }
+
     /// Resident memory in megabytes.
     pub fn resident(&self) -> Result<f64, String> {
         resident(self.process.id().ok_or("the server has ended")?)
