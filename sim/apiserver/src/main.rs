@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use command::{ServeCommand, StartError, etcd, stand_in};
+use command::{AssetsCommand, ServeCommand, StartError, etcd, stand_in};
 
 /// A request is many small allocations, most of them short-lived.
 #[global_allocator]
@@ -27,6 +27,8 @@ struct Arguments {
 enum Command {
     /// Serve on 127.0.0.1 until SIGTERM or SIGINT.
     Serve(ServeCommand),
+    /// Create a directory of programs for the test environments of Go.
+    Assets(AssetsCommand),
 }
 
 fn main() -> ExitCode {
@@ -36,10 +38,10 @@ fn main() -> ExitCode {
     let served = match name {
         "kube-apiserver" => run(stand_in::run(arguments.collect())),
         "etcd" => run(etcd::run(arguments.collect())),
-        _ => {
-            let Command::Serve(serve) = Arguments::parse().command;
-            run(serve.run())
-        }
+        _ => match Arguments::parse().command {
+            Command::Serve(serve) => run(serve.run()),
+            Command::Assets(assets) => assets.run(),
+        },
     };
     match served {
         Ok(()) => ExitCode::SUCCESS,

@@ -254,13 +254,16 @@ impl ApiServer {
             other => (request, other),
         };
         let user = access::authorize_request(&self.state.authenticator, &self.state.store, request, &route);
+        let is_document = matches!(route, Route::Version | Route::Keys | Route::Issuer | Route::OpenApi2);
+        let is_document = is_document || matches!(route, Route::OpenApi3Index | Route::OpenApi3 { .. });
         let result = match (user, route) {
             (Err(error), _) => Err(error),
             (Ok(user), Route::Objects(objects)) => handle_objects(&mut self.state, now, request, user, objects),
-            (Ok(_), other) => documents::respond(&self.state.registry, request, &other),
+            (Ok(_), other) => documents::respond(&self.state.store, &self.state.registry, request, &other),
         };
         let to_response = |error: ApiError| error.into_response().in_notation(media::plain_notation(request));
         let response = result.unwrap_or_else(to_response);
+        let response = if is_document { response } else { response.in_form(request) };
         if request.method == Method::HEAD { response.without_body() } else { response.encoded(request) }
     }
 }

@@ -1,5 +1,6 @@
 //! Entry points of the program: under its own name, and as a stand-in for `kube-apiserver` and `etcd`.
 
+mod assets;
 mod certificates;
 pub(crate) mod etcd;
 mod files;
@@ -9,5 +10,6 @@ mod run;
 mod serve;
 pub(crate) mod stand_in;
 
+pub(crate) use assets::AssetsCommand;
 pub(crate) use files::StartError;
 pub(crate) use serve::ServeCommand;

@@ -4,16 +4,22 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
 
-use super::{groups, health, openapi};
+use super::{groups, health, metrics, openapi};
 use crate::http::error::ApiError;
 use crate::http::media;
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::http::route::Route;
 use crate::registry::served::Registry;
+use crate::storage::store::Store;
 
 /// Responds to a request that is not about objects. All of these are read-only.
-pub(crate) fn respond(registry: &Registry, request: &Request, route: &Route) -> Result<Response, ApiError> {
+pub(crate) fn respond(
+    store: &Store,
+    registry: &Registry,
+    request: &Request,
+    route: &Route,
+) -> Result<Response, ApiError> {
     let notation = media::plain_notation(request);
     let found = |document: Option<Value>| {
         let respond = |document: Value| Response::json(200, &document).in_notation(notation);
@@ -58,6 +64,7 @@ pub(crate) fn respond(registry: &Registry, request: &Request, route: &Route) -> 
             Some(document) => Ok(openapi::respond(document.into(), tag, false)),
             None => Ok(Response::Full { status: 404, headers: Vec::new(), body: Bytes::new() }),
         },
+        Route::Metrics => Ok(metrics::respond(store)),
         Route::Objects(_) | Route::Watch(_) | Route::NoResource | Route::Nowhere => Err(ApiError::NoSuchPath),
     }
 }

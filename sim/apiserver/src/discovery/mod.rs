@@ -3,4 +3,5 @@
 pub(crate) mod documents;
 pub(crate) mod groups;
 mod health;
+pub(crate) mod metrics;
 mod openapi;

@@ -24,6 +24,19 @@ fn compressed(body: &Bytes) -> Bytes {
     written.map_or_else(|_| body.clone(), Bytes::from)
 }
 
+/// True if a request asks for indented JSON, or comes from a program that people use.
+fn is_for_people(request: &Request) -> bool {
+    match request.parameter("pretty") {
+        Some(_) => request.flag("pretty"),
+        None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|program| request.headers.user_agent.starts_with(program)),
+    }
+}
+
+fn indent(body: &[u8]) -> Option<Bytes> {
+    let document: Value = serde_json::from_slice(body).ok()?;
+    serde_json::to_vec_pretty(&document).ok().map(Bytes::from)
+}
+
 /// Changes a table or a metadata object, and those inside it, to the version v1beta1.
 pub(crate) fn as_beta(form: &mut Value) {
     if form.get("apiVersion").is_some_and(|version| version == "meta.k8s.io/v1") {
@@ -97,6 +110,19 @@ impl Response {
             *body = Bytes::new();
         }
         self
+    }
+
+    /// Returns a JSON response in the form that the real server writes: on one line that ends with a newline, or indented for
+    /// people.
+    pub(crate) fn in_form(self, request: &Request) -> Self {
+        match self {
+            Self::Full { status, headers, body } if headers.contains(&("content-type", JSON.to_owned())) => {
+                let indented = if is_for_people(request) { indent(&body) } else { None };
+                let body = indented.unwrap_or_else(|| [&body[..], b"\n"].concat().into());
+                Self::Full { status, headers, body }
+            }
+            other => other,
+        }
     }
 
     /// Returns the response compressed, if the client accepts it and it is large enough.

@@ -25,6 +25,8 @@ pub(crate) enum Route {
     Objects(Objects),
     /// `/`
     Root,
+    /// `/metrics`
+    Metrics,
     /// `/openid/v1/jwks`
     Keys,
     /// `/.well-known/openid-configuration`
@@ -68,6 +70,7 @@ pub(crate) fn route(path: &str) -> Route {
         ["openid", "v1", "jwks"] => Route::Keys,
         [".well-known", "openid-configuration"] => Route::Issuer,
         ["version"] => Route::Version,
+        ["metrics"] => Route::Metrics,
         [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..]
             if check.len() <= 1 || check[0] == "poststarthook" =>
         {

@@ -38,6 +38,9 @@ pub struct PodRule {
     /// Outcome of the container.
     #[serde(rename = "fate")]
     pub outcome: PodOutcome,
+    /// Log of the container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
 }
 
 impl PodRule {

@@ -28,6 +28,11 @@ impl Workloads {
         self.rules.truncate(RULES_MAX);
     }
 
+    /// Returns the log of one container from the first rule that matches and has one.
+    pub(crate) fn log_of(&self, pod: &Value, container: &Value) -> Option<String> {
+        self.rules.iter().filter(|rule| rule.matches(pod, container)).find_map(|rule| rule.log.clone())
+    }
+
     /// Returns the outcome of one container: from the annotation of its pod, or from the first rule that matches.
     pub(crate) fn outcome_of(&self, pod: &Value, container: &Value) -> PodOutcome {
         let annotation = value_at(pod, "/metadata/annotations").and_then(|all| all.get(OUTCOME_ANNOTATION)).cloned();

@@ -104,6 +104,13 @@ impl Store {
         self.collections.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
     }
 
+    /// Returns the number of objects of each resource, with its group and plural.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, &str, usize)> {
+        self.collections.iter().flat_map(|(group, collections)| {
+            collections.iter().map(move |(plural, collection)| (group.as_str(), plural.as_str(), collection.len()))
+        })
+    }
+
     /// Returns the events after a revision, in order.
     pub(crate) fn events_after(&self, revision: u64) -> impl Iterator<Item = &Event> {
         let start = self.history.partition_point(|event| event.revision <= revision);

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::create::create_from_request;
 use super::delete::{delete_collection, delete_from_request};
+use super::object_parts::is_part;
 use super::patch::patch_from_request;
 use super::read::{get_object, list_objects, open_watch_stream};
 use super::resource_request::ResourceRequest;
@@ -94,7 +95,7 @@ pub(crate) fn handle_objects(
 }
 
 fn dispatch(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
-    if !matches!(request.subresource, "" | "status") {
+    if !matches!(request.subresource, "" | "status") && !is_part(request.subresource) {
         return handle_subresource(state, request);
     }
     let watching = request.http.flag("watch");
@@ -139,9 +140,9 @@ fn protobuf_body(request: &Request, target: &Target) -> Option<Request> {
     Some(changed)
 }
 
-/// Returns a supported subresource. Those that connect to nodes, such as `log` and `exec`, are not supported.
+/// Returns a supported subresource. Those that connect to nodes, such as `exec`, are not supported.
 fn known_subresource(name: &str) -> Option<&'static str> {
-    ["approval", "binding", "ephemeralcontainers", "eviction", "finalize", "resize", "scale", "status", "token"]
+    ["approval", "binding", "ephemeralcontainers", "eviction", "finalize", "log", "resize", "scale", "status", "token"]
         .into_iter()
         .find(|known| *known == name)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::object_parts;
 use super::resource_request::ResourceRequest;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
@@ -54,6 +55,20 @@ pub(super) fn normalize(request: &ResourceRequest<'_>, object: &mut Value) -> Ve
     empty_values
 }
 
+/// Returns the errors of a change by the rules of the kind, or of the part of it that a subresource changes.
+fn change_errors(
+    request: &ResourceRequest<'_>,
+    live: &Value,
+    object: &Value,
+    empty_values: &[EmptyValue],
+) -> Vec<FieldError> {
+    if object_parts::is_part(request.subresource) {
+        object_parts::part_errors(request.subresource, live, object)
+    } else {
+        request.strategy().validate_update(live, object, empty_values)
+    }
+}
+
 /// Validates an object; `errors` are those found before.
 pub(super) fn validate_object(
     request: &ResourceRequest<'_>,
@@ -65,7 +80,7 @@ pub(super) fn validate_object(
     let strategy = request.strategy();
     errors.extend(live.map(|live| validate_update(live, object)).unwrap_or_default());
     errors.extend(validation::validate(&request.target, live, object));
-    errors.extend(live.map(|live| strategy.validate_update(live, object, empty_values)).unwrap_or_default());
+    errors.extend(live.map(|live| change_errors(request, live, object, empty_values)).unwrap_or_default());
     if request.is_status() {
         errors.extend(strategy.validate_status(object));
     }

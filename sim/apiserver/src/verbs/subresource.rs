@@ -1,10 +1,11 @@
-//! Subresources other than `status`: scale, binding, eviction, finalize, token.
+//! Subresources other than `status`: scale, binding, eviction, finalize, logs, token.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::delete::{Propagation, delete_stored};
+use super::pod_log::read_log;
 use super::read::find_live;
 use super::resource_request::ResourceRequest;
 use super::review::{evaluate_review, issue_token};
@@ -26,6 +27,7 @@ pub(crate) fn handle_subresource(state: &mut ServerState, request: &ResourceRequ
         "binding" => bind(state, request),
         "eviction" => evict(state, request),
         "finalize" => finalize(state, request),
+        "log" => read_log(state, request),
         "token" => {
             let options = request.options("CreateOptions")?;
             let body = yaml::read_json(&request.http.body).map_err(ApiError::bad_request)?;

@@ -7,10 +7,10 @@ use sindri_merge::{Writer, track_update};
 
 use super::body::DecodedBody;
 use super::create::{check_allocation, create};
-use super::manager_versions;
 use super::normalize::{normalize, validate_object};
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest, WriteResult};
+use super::{manager_versions, object_parts};
 use crate::admission::policies::enforce_policies;
 use crate::admission::quota::quota_violation;
 use crate::admission::volume_resize::resize_violation;
@@ -354,6 +354,10 @@ fn check_stored_uid(request: &ResourceRequest<'_>, object: &Value, found: &str) 
 
 /// Restores the live status, or for a write to `/status` everything else.
 fn restore_other_part(request: &ResourceRequest<'_>, live: &Value, object: &mut Value) {
+    if object_parts::is_part(request.subresource) {
+        *object = object_parts::take_part(request.subresource, live, object);
+        return;
+    }
     if !request.target.version.status {
         return;
     }

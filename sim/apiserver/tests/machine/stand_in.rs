@@ -102,7 +102,24 @@ fn test_environments_start_the_binary_as_etcd_and_kube_apiserver() {
     let pods = format!("{url}/api/v1/namespaces/default/pods");
     let json = ["-H", "Content-Type: application/json", "-d", pod];
     let created = curl(&[&["--cert", &certificate, "--key", &key, &pods][..], &json[..]].concat());
-    assert!(created.contains("\"phase\":\"Pending\""), "a pod without an account: {created}");
+    assert!(created.contains("\"phase\": \"Pending\""), "a pod without an account: {created}");
+}
+
+#[test]
+fn the_assets_are_programs_for_test_environments() {
+    let home: TempDir = tempfile::tempdir().expect("a directory");
+    let directory = home.path().join("assets");
+    let make = || Command::new(env!("CARGO_BIN_EXE_sindri-apiserver")).arg("assets").arg(&directory).output();
+    // The second run replaces the links of the first.
+    for _ in 0..2 {
+        let output = make().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.starts_with("export KUBEBUILDER_ASSETS=/"), "{text}");
+    }
+    for name in ["kube-apiserver", "etcd"] {
+        let output = Command::new(directory.join(name)).arg("--help").output().expect("it runs");
+        assert!(output.status.success(), "{name}");
+    }
 }
 
 #[test]

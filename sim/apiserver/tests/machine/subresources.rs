@@ -1,6 +1,7 @@
-//! Scales, evictions and quotas.
+//! Subresources: scales, evictions, logs and parts of pods; and the form of responses.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use sindri_apiserver::{PodRule, Response};
 
 use crate::harness::*;
 
@@ -73,4 +74,77 @@ fn a_volume_claim_is_removed_when_no_pod_uses_it() {
     machine.delete(&format!("{PODS}/one"));
     machine.advance(5_000);
     assert_eq!(machine.get(&format!("{claims}/data")).status, 404);
+}
+
+/// A machine with a running pod.
+fn machine_with_pod() -> Machine {
+    let mut machine = Machine::new();
+    let now = machine.now;
+    machine.server = machine.server.with_kubelet(now, &["node-1"]);
+    let containers = json!([{"name": "a", "image": "nginx:1"}, {"name": "b", "image": "nginx:1"}]);
+    let pod =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": containers}});
+    assert_eq!(machine.post(PODS, &pod).status, 201);
+    machine
+}
+
+#[test]
+fn a_running_container_has_a_log() {
+    let mut machine = machine_with_pod();
+    let log = format!("{PODS}/web/log");
+    let message = "a container name must be specified for pod web, choose one of: [a b]";
+    assert_eq!(machine.get(&log).failure(), (400, "BadRequest", message));
+    assert_eq!(machine.get(&format!("{log}?container=c")).failure().2, "container c is not valid for pod web");
+    machine.advance(10_000);
+    let first = machine.get(&format!("{log}?container=a"));
+    assert_eq!((first.status, first.body), (200, json!("a started\n")));
+    let rule = PodRule { log: Some("one\ntwo\nthree\n".to_owned()), ..PodRule::default() };
+    machine.server.add_pod_rule(machine.now, rule);
+    assert_eq!(machine.get(&format!("{log}?container=a&tailLines=2")).body, json!("two\nthree\n"));
+    assert_eq!(machine.get(&format!("{log}?container=a&limitBytes=5")).body, json!("one\nt"));
+}
+
+#[test]
+fn ephemeral_containers_are_added_and_never_removed() {
+    let mut machine = machine_with_pod();
+    let target = format!("{PODS}/web/ephemeralcontainers");
+    let added = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}});
+    let patched = machine.patch(&target, STRATEGIC, &added);
+    assert_eq!(patched.body["spec"]["ephemeralContainers"][0]["name"], "debug", "{}", patched.body);
+    assert_eq!(machine.patch(&format!("{PODS}/web"), STRATEGIC, &added).status, 200);
+    let mut without = machine.get(&target).body;
+    without["spec"]["ephemeralContainers"] = json!([]);
+    assert_eq!(machine.put(&target, &without).failure().0, 422);
+}
+
+#[test]
+fn resources_of_containers_are_resized() {
+    let mut machine = machine_with_pod();
+    let resized = json!({"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}});
+    assert_eq!(machine.patch(&format!("{PODS}/web"), STRATEGIC, &resized).failure().0, 422);
+    let patched = machine.patch(&format!("{PODS}/web/resize"), STRATEGIC, &resized);
+    assert_eq!(patched.body["spec"]["containers"][0]["resources"], json!({"requests": {"cpu": "1"}}));
+}
+
+#[test]
+fn a_response_is_one_line_or_indented() {
+    let mut machine = Machine::new();
+    let mut text = |target: &str, agent: &str| {
+        let mut request = machine.request(http::Method::GET, target, "", &Value::Null);
+        request.headers.user_agent = agent.to_owned();
+        match machine.server.handle(machine.now, &request, None) {
+            Response::Full { body, .. } => String::from_utf8_lossy(&body).into_owned(),
+            other => panic!("expected a complete response, got {other:?}"),
+        }
+    };
+    let target = "/api/v1/namespaces/default";
+    let line = text(target, "kubectl/v1.35.0");
+    assert!(line.ends_with("}\n") && line.lines().count() == 1, "{line}");
+    for (target, agent) in [("/api/v1/namespaces/default?pretty=true", "x"), (target, "curl/8")] {
+        let indented = text(target, agent);
+        assert!(indented.starts_with("{\n  \"") && indented.ends_with('}'), "{indented}");
+    }
+    assert_eq!(text("/api/v1/namespaces/default?pretty=false", "curl/8"), line);
+    let metrics = text("/metrics", "prometheus");
+    assert!(metrics.contains("apiserver_storage_objects{resource=\"namespaces\"} 4\n"), "{metrics}");
 }
