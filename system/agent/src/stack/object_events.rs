@@ -65,32 +65,25 @@ impl ObjectEvents {
         let no_retries = CancellationToken::new();
         no_retries.cancel();
         let cluster = &cluster.with_retries_until(no_retries);
-        let _ended = timeout(TIME_MAX, self.create_all(cluster, clock, revision, cache, events)).await;
-    }
-
-    async fn create_all(
-        &mut self,
-        cluster: &Cluster,
-        clock: &Clock,
-        revision: RevisionId,
-        cache: &PassCache,
-        events: Vec<ObjectEvent>,
-    ) {
-        for event in events.into_iter().take(EVENTS_MAX) {
-            let name = event_name(revision, &event);
-            let Some((resource, uid)) = cache.find_object(&event.key).filter(|_| !self.created.contains(&name)) else {
-                continue;
-            };
-            let object = build_event(&name, &event, resource, uid, clock);
-            if let Err(error) = cluster.create_event(&object).await {
-                tracing::debug!("{error}");
-                continue;
+        let create_all = async {
+            for event in events.into_iter().take(EVENTS_MAX) {
+                let name = event_name(revision, &event);
+                let Some((resource, uid)) = cache.find_object(&event.key).filter(|_| !self.created.contains(&name))
+                else {
+                    continue;
+                };
+                let object = build_event(&name, &event, resource, uid, clock);
+                if let Err(error) = cluster.create_event(&object).await {
+                    tracing::debug!("{error}");
+                    continue;
+                }
+                if self.created.len() >= REMEMBERED_MAX {
+                    self.created.clear();
+                }
+                self.created.insert(name);
             }
-            if self.created.len() >= REMEMBERED_MAX {
-                self.created.clear();
-            }
-            self.created.insert(name);
-        }
+        };
+        let _ended = timeout(TIME_MAX, create_all).await;
     }
 }
 
