@@ -18,16 +18,17 @@ const STORE_TIME_MAX: Duration = Duration::from_secs(2);
 pub(crate) struct FiguresRefresh(Mutex<Option<Instant>>);
 
 impl FiguresRefresh {
-    /// Reads the figures of the store into the metrics, unless they are recent.
-    pub(crate) async fn refresh(&self, store: &dyn Store, metrics: &Metrics) {
+    /// Reads the figures of the store into the metrics, unless they are recent; returns true if it was time for it.
+    pub(crate) async fn refresh(&self, store: &dyn Store, metrics: &Metrics) -> bool {
         metrics.set_database_usage(store.usage());
         let mut last = self.0.lock().await;
         if last.is_some_and(|last| last.elapsed() < REFRESH_EVERY) {
-            return;
+            return false;
         }
         *last = Some(Instant::now());
         if let Ok(Ok(figures)) = timeout(STORE_TIME_MAX, store.get_figures()).await {
             metrics.set_figures(figures);
         }
+        true
     }
 }

@@ -1,8 +1,8 @@
 //! Metrics under the names and labels of the published API, so that existing dashboards and alerts work.
 //!
-//! Counts of records are read from the store when the metrics are, at most twice a minute.
+//! Counts of records are read from the store together with its figures.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -11,12 +11,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use tokio::time::Instant;
 
 use crate::store::RecordCounts;
 
-/// Time for which counts of records are valid.
-const COUNTS_MAX_AGE: Duration = Duration::from_secs(30);
 /// Limit on the agents with a metric of their own.
 pub(crate) const AGENTS_MAX: i64 = 1_000;
 /// Histogram buckets of the published API.
@@ -69,7 +66,6 @@ pub(crate) struct PublishedMetrics {
     heartbeat_age: Family<AgentLabels, Gauge>,
     stacks: Gauge,
     deployment_objects: Gauge,
-    counted_at: Mutex<Option<Instant>>,
 }
 
 fn create_histogram() -> Histogram {
@@ -85,7 +81,6 @@ impl Default for PublishedMetrics {
             heartbeat_age: Family::default(),
             stacks: Gauge::default(),
             deployment_objects: Gauge::default(),
-            counted_at: Mutex::default(),
         }
     }
 }
@@ -111,16 +106,7 @@ impl PublishedMetrics {
         RequestMetrics { requests, duration }
     }
 
-    /// Returns true if the counts are too old; the caller then sets them. Others use the old ones meanwhile.
-    pub(crate) fn begin_count(&self, now: Instant) -> bool {
-        let mut counted_at = self.counted_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = counted_at.is_none_or(|at| now.saturating_duration_since(at) >= COUNTS_MAX_AGE);
-        if is_due {
-            *counted_at = Some(now);
-        }
-        is_due
-    }
-
+    /// Sets the metrics that are counted in the store.
     pub(crate) fn set_counts(&self, counts: RecordCounts, ages: Vec<HeartbeatAge>) {
         self.active_agents.set(counts.active_agents);
         self.stacks.set(counts.stacks);

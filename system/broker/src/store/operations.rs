@@ -376,7 +376,7 @@ operations! {
     ) -> Approval = reports::approvals::decide;
 
     /// Counts agents, stacks and revisions.
-    Read count_records() -> RecordCounts = fleet::overview::count;
+    Read count_records() -> RecordCounts = figures::count_records;
     /// Lists the state of every agent, including deleted ones with unconfirmed removals.
     Read list_fleet(scope: ListScope, page: Page) -> Vec<FleetEntry> = fleet::overview::list;
     /// Returns the state of one agent.

@@ -6,7 +6,7 @@ use axum::extract::State;
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, StatusCode};
 use sindri_model::wire::Agent;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::api::http::error_response::ErrorResponse;
 use crate::broker::Broker;
@@ -32,8 +32,7 @@ const COUNT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Returns the metrics.
 pub(crate) async fn metrics(State(broker): State<Broker>) -> ([(HeaderName, &'static str); 1], String) {
-    broker.figures.refresh(broker.store.as_ref(), &broker.metrics).await;
-    if broker.metrics.published.begin_count(Instant::now()) {
+    if broker.figures.refresh(broker.store.as_ref(), &broker.metrics).await {
         // The other metrics do not depend on the store.
         let _timed_out = timeout(COUNT_TIME_MAX, count_records(&broker)).await;
     }

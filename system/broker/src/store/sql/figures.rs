@@ -2,7 +2,7 @@
 
 use super::shared::session::{Session, fetch_one};
 use super::shared::values::{Row, values};
-use crate::store::records::{COUNTED_MAX, StoreError, StoreFigures};
+use crate::store::records::{COUNTED_MAX, RecordCounts, StoreError, StoreFigures};
 
 pub(crate) async fn read_all(session: &mut dyn Session) -> Result<StoreFigures, StoreError> {
     let sql = "SELECT
@@ -15,6 +15,15 @@ pub(crate) async fn read_all(session: &mut dyn Session) -> Result<StoreFigures, 
                  (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE completed_at IS NULL LIMIT ?1) AS queued)
                FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
                WHERE wanted = 1 AND newest IS NOT NULL AND newest_is_marker = 0";
+    Ok(fetch_one(session, sql, values![COUNTED_MAX], read).await?.unwrap_or_default())
+}
+
+pub(crate) async fn count_records(session: &mut dyn Session) -> Result<RecordCounts, StoreError> {
+    let sql = "SELECT (SELECT count(*) FROM agents WHERE active = 1 AND deleted_at IS NULL),
+                 (SELECT count(*) FROM stacks WHERE deleted_at IS NULL),
+                 (SELECT count(*) FROM (SELECT 1 FROM revisions LIMIT ?1) AS stored)";
+    let read =
+        |row: &mut Row| Ok(RecordCounts { active_agents: row.take()?, stacks: row.take()?, revisions: row.take()? });
     Ok(fetch_one(session, sql, values![COUNTED_MAX], read).await?.unwrap_or_default())
 }
 

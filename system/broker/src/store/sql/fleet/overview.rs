@@ -2,7 +2,7 @@
 
 use sindri_model::AgentId;
 
-use crate::store::records::{FleetEntry, KeyHolder, ListScope, Page, RecordCounts, RecordKind, StoreError};
+use crate::store::records::{FleetEntry, KeyHolder, ListScope, Page, RecordKind, StoreError};
 use crate::store::sql::shared::lookup::require;
 use crate::store::sql::shared::session::{Session, fetch_all, fetch_one};
 use crate::store::sql::shared::values::{Row, values};
@@ -62,15 +62,6 @@ pub(crate) async fn list(
 
 pub(crate) async fn get(session: &mut dyn Session, agent: AgentId) -> Result<FleetEntry, StoreError> {
     require(fetch_one(session, entries!("WHERE agents.id = ?1"), values![agent], read).await?, RecordKind::Agent, agent)
-}
-
-pub(crate) async fn count(session: &mut dyn Session) -> Result<RecordCounts, StoreError> {
-    let sql = "SELECT (SELECT count(*) FROM agents WHERE active = 1 AND deleted_at IS NULL),
-                 (SELECT count(*) FROM stacks WHERE deleted_at IS NULL), (SELECT count(*) FROM revisions)";
-    let counts = fetch_one(session, sql, &[], |row: &mut Row| {
-        Ok(RecordCounts { active_agents: row.take()?, stacks: row.take()?, revisions: row.take()? })
-    });
-    Ok(counts.await?.unwrap_or_default())
 }
 
 fn read(row: &mut Row) -> Result<FleetEntry, StoreError> {
