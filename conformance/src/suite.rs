@@ -46,7 +46,7 @@ impl Outcome {
             StepError::Unsupported(_) => Self::NotRunnable(error.to_string()),
             StepError::UnsupportedByCluster(_) => Self::NotHere(error.to_string()),
             StepError::Unavailable(_) => Self::NotRun(error.to_string()),
-            StepError::Violation(_) | StepError::Failed(_) => Self::Failed(error.to_string()),
+            StepError::Violation(_) | StepError::Rejected(_) | StepError::Failed(_) => Self::Failed(error.to_string()),
         }
     }
 

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sindri_agent::REPLACE_ANNOTATION;
-use sindri_model::{AgentId, Bundle, Checksum, DeclaredObject, GeneratorId, ObjectKey, RevisionId, StackId};
+use sindri_model::policy::REMOVAL_ANNOTATION;
+use sindri_model::{AgentId, Checksum, GeneratorId, ObjectKey, RevisionId, StackId};
 
-use crate::object_key::with_default_namespace;
+use crate::declared_object::{DeclaredObject, read_bundle};
 
 /// One instruction of the operator about a stack.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub enum Instruction {
     Remove {
         /// The agent; `None` for all.
         agent: Option<String>,
+        /// False if the objects are kept.
+        deletes_objects: bool,
     },
 }
 
@@ -37,11 +39,8 @@ pub struct SubmittedRevision {
 impl SubmittedRevision {
     /// Reads the bundle of a revision.
     pub fn from_bundle(text: &str) -> Self {
-        let objects = Bundle::parse(text).map(Bundle::into_objects).unwrap_or_default();
-        let may_replace =
-            |object: &DeclaredObject| object.annotations.get(REPLACE_ANNOTATION).is_some_and(|value| value == "true");
-        let replaceable =
-            objects.iter().map(|object| (with_default_namespace(&object.key), may_replace(object))).collect();
+        let objects = read_bundle(text);
+        let replaceable = objects.iter().map(|object| (object.key.clone(), object.may_be_replaced())).collect();
         Self { id: None, checksum: Checksum::compute(text), objects, replaceable }
     }
 
@@ -56,6 +55,15 @@ impl SubmittedRevision {
     }
 }
 
+/// Reason why a stack is targeted at an agent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TargetReason {
+    /// A target that names both.
+    Id,
+    /// A label that both have.
+    Label(String),
+}
+
 /// A stack as the operator knows it.
 #[derive(Clone, Debug)]
 pub struct ExpectedStack {
@@ -63,17 +71,19 @@ pub struct ExpectedStack {
     pub id: StackId,
     /// Every instruction, oldest first.
     pub instructions: Vec<Instruction>,
-    /// Names of the agents that it is targeted at.
-    pub targets: BTreeSet<String>,
+    /// Agents that it is targeted at, by name, with the reasons.
+    targets: BTreeMap<String, BTreeSet<TargetReason>>,
     /// Names of all agents that it was ever targeted at.
     pub ever_targeted: BTreeSet<String>,
     /// Names of agents that had it when they were deleted at the broker. The operator has not said since whether their
     /// successors keep it.
     pub undecided: BTreeSet<String>,
+    /// Policies that the operator set, by the name of the annotation.
+    pub policies: BTreeMap<String, String>,
     /// True if it was deleted.
     pub is_deleted: bool,
-    /// True if its removal keeps its objects.
-    pub is_released_on_removal: bool,
+    /// True if its policy was at any time that a removal keeps its objects.
+    has_ever_released: bool,
 }
 
 impl ExpectedStack {
@@ -82,11 +92,12 @@ impl ExpectedStack {
         Self {
             id,
             instructions: Vec::new(),
-            targets: BTreeSet::new(),
+            targets: BTreeMap::new(),
             ever_targeted: BTreeSet::new(),
             undecided: BTreeSet::new(),
+            policies: BTreeMap::new(),
             is_deleted: false,
-            is_released_on_removal: false,
+            has_ever_released: false,
         }
     }
 
@@ -98,42 +109,80 @@ impl ExpectedStack {
         })
     }
 
-    /// Returns true if its removal keeps this object.
-    pub fn releases(&self, key: &ObjectKey) -> bool {
-        self.is_released_on_removal && self.revisions().any(|revision| revision.declares(key))
+    /// Records a policy; `None` removes it.
+    pub fn set_policy(&mut self, annotation: String, value: Option<String>) {
+        match value {
+            Some(value) => self.policies.insert(annotation, value),
+            None => self.policies.remove(&annotation),
+        };
+        self.has_ever_released |= self.is_released_on_removal();
+        if !self.is_released_on_removal() {
+            // A removal that is still under way deletes objects from here on.
+            for instruction in &mut self.instructions {
+                if let Instruction::Remove { deletes_objects, .. } = instruction {
+                    *deletes_objects = true;
+                }
+            }
+        }
+    }
+
+    fn is_released_on_removal(&self) -> bool {
+        self.policies.get(REMOVAL_ANNOTATION).is_some_and(|value| value == "release")
+    }
+
+    fn instruct_removal(&mut self, agent: Option<String>) {
+        let deletes_objects = !self.is_released_on_removal();
+        self.instructions.push(Instruction::Remove { agent, deletes_objects });
+    }
+
+    /// Returns true if a removal of it may have kept this object.
+    pub fn may_release(&self, key: &ObjectKey) -> bool {
+        self.has_ever_released && self.revisions().any(|revision| revision.declares(key))
     }
 
     /// Records that it is targeted at an agent.
-    pub fn target(&mut self, agent: &str) {
-        self.targets.insert(agent.to_owned());
+    pub fn target(&mut self, agent: &str, reason: TargetReason) {
+        self.targets.entry(agent.to_owned()).or_default().insert(reason);
         self.ever_targeted.insert(agent.to_owned());
         self.undecided.remove(agent);
     }
 
-    /// Records that its target at an agent was removed.
-    pub fn untarget(&mut self, agent: &str) {
-        self.instructions.push(Instruction::Remove { agent: Some(agent.to_owned()) });
-        self.targets.remove(agent);
-        self.undecided.remove(agent);
+    /// Records that a reason why it is targeted at an agent was removed. The last one removes the stack there.
+    pub fn untarget(&mut self, agent: &str, reason: &TargetReason) {
+        let reasons = self.targets.entry(agent.to_owned()).or_default();
+        reasons.remove(reason);
+        if reasons.is_empty() {
+            self.targets.remove(agent);
+            self.undecided.remove(agent);
+            self.instruct_removal(Some(agent.to_owned()));
+        }
     }
 
     /// Records that it was deleted.
     pub fn delete(&mut self) {
-        self.instructions.push(Instruction::Remove { agent: None });
+        self.instruct_removal(None);
         self.is_deleted = true;
         self.undecided.clear();
     }
 
+    /// Records that a cluster was set back to an earlier state: objects of a removed stack may exist again, and nothing
+    /// says that they are to be removed once more.
+    pub fn set_cluster_back(&mut self, agent: &str) {
+        if self.ever_targeted.contains(agent) && self.must_exist_at(agent).is_none() {
+            self.undecided.insert(agent.to_owned());
+        }
+    }
+
     /// Records that an agent was deleted at the broker, without an instruction about the objects in its cluster.
     pub fn lose_agent(&mut self, agent: &str) {
-        if self.targets.remove(agent) {
+        if self.targets.remove(agent).is_some() {
             self.undecided.insert(agent.to_owned());
         }
     }
 
     /// Returns the revision that must be in an agent's cluster; `None` if the stack must not be there.
     pub fn must_exist_at(&self, agent: &str) -> Option<&SubmittedRevision> {
-        (!self.is_deleted && self.targets.contains(agent)).then(|| self.revisions().next_back()).flatten()
+        (!self.is_deleted && self.targets.contains_key(agent)).then(|| self.revisions().next_back()).flatten()
     }
 
     /// Returns the revision that may be in an agent's cluster: the one that must be, or one that is undecided.
@@ -152,12 +201,32 @@ pub struct ExpectedState {
     pub agents: BTreeMap<String, AgentId>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, ExpectedStack>,
+    /// Plans that the operator approved, with the reasons why they were held.
+    pub approved: Vec<String>,
 }
 
 impl ExpectedState {
     /// Finds the stack with this id.
     pub fn find_stack(&self, id: &str) -> Option<&ExpectedStack> {
         self.stacks.values().find(|stack| stack.id.to_string() == id)
+    }
+
+    /// Returns true if a stack declares an object in a namespace, or of a kind, that this stack declared earlier and does
+    /// not declare any more: then the namespace or the CRD stays.
+    pub fn has_needed_container(&self, stack: &ExpectedStack, agent: &str) -> bool {
+        let newest = self.stacks.values().filter_map(|other| other.may_exist_at(agent));
+        let mut wanted = newest.flat_map(|revision| &revision.objects);
+        let newest = stack.must_exist_at(agent);
+        let is_dropped = |object: &&DeclaredObject| newest.is_none_or(|newest| !newest.declares(&object.key));
+        let dropped = stack.revisions().flat_map(|revision| &revision.objects).filter(is_dropped);
+        let dropped: Vec<&DeclaredObject> = dropped.collect();
+        wanted.any(|object| dropped.iter().any(|container| container.contains(&object.key)))
+    }
+
+    /// Returns true if an approved plan says that an object is deleted with its namespace or CRD. Long lists are cut.
+    pub fn is_approved(&self, container: &ObjectKey, key: &ObjectKey) -> bool {
+        let (container, key) = (container.to_string(), key.to_string());
+        self.approved.iter().any(|plan| plan.contains(&container) && (plan.contains(&key) || plan.contains(" more")))
     }
 
     /// Returns true if any revision allows the object to be deleted and created again.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 use sindri_agent::LEASE_NAME;
 use sindri_apiserver::{Actor, Write};
@@ -94,6 +95,12 @@ impl FromStr for AgentWrite {
 impl<'de> Deserialize<'de> for AgentWrite {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for AgentWrite {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -4,6 +4,8 @@
 //! The seed of a run decides everything in it. The crates below `system/` do not know that they are simulated:
 //! clock, network, disk and entropy are injected where the hosts are made.
 
+mod declared_fields;
+mod declared_object;
 mod disk;
 pub mod engine;
 pub mod environment;
@@ -25,6 +27,7 @@ pub mod run;
 pub mod scenario;
 pub mod trace;
 mod wall_clock;
+pub mod worlds;
 
 pub use hosts::api_server;
 pub use isolate::isolate;

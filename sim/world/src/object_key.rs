@@ -28,9 +28,22 @@ pub fn from_stored_key(key: &StoredKey) -> ObjectKey {
     }
 }
 
+/// Kinds without a namespace that bundles declare.
+const CLUSTER_SCOPED: [&str; 9] = [
+    "Namespace",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "StorageClass",
+    "PersistentVolume",
+    "PriorityClass",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+];
+
 /// Fills in the namespace `default` where a manifest leaves it out, as a cluster does.
 pub fn with_default_namespace(key: &ObjectKey) -> ObjectKey {
-    let cluster_scoped = matches!(key.kind.as_str(), "Namespace" | "CustomResourceDefinition");
+    let cluster_scoped = CLUSTER_SCOPED.contains(&key.kind.as_str());
     let mut key = key.clone();
     if !cluster_scoped {
         key.namespace.get_or_insert_with(|| "default".to_owned());

@@ -2,6 +2,7 @@
 //! agents come to rest.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub const POLLING_INTERVAL: Duration = sindri_agent::Settings::DEFAULT_POLLING_I
 const EXPLORATION_EXTRA_WAIT: Duration = Duration::from_secs(40 * 60);
 /// Interval at which convergence is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval at which the convergence of a random world is checked, and people clean up.
+const WORLD_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 /// Polling intervals without a write after convergence.
 const IDLE_POLLS: u32 = 3;
 
@@ -123,19 +126,26 @@ impl Run<'_> {
         let scenario = self.request.scenario;
         self.interpreter().run_steps()?;
         self.world.end_faults()?;
-        if let (false, Some(fault)) = (self.request.is_explored(), self.world.find_unmatched_fault()) {
+        if scenario.world {
+            self.interpreter().heal_world()?;
+        } else if let (false, Some(fault)) = (self.request.is_explored(), self.world.find_unmatched_fault()) {
             return Err(StepError::Failed(fault));
         }
         self.wait_for_convergence()?;
+        let mut is_any_failing = false;
         for agent in &scenario.fleet.agents {
+            let failing = self.interpreter().list_failing(agent)?;
+            is_any_failing |= !failing.is_empty();
             let rollbacks = self.world.inspect(agent, |oracle, _| oracle.rollbacks.clone()).unwrap_or_default();
             self.interpreter().judge_rollbacks(&rollbacks)?;
-            self.check_leaks(agent)?;
+            let suspects = self.world.inspect(agent, |oracle, _| oracle.suspects.clone()).unwrap_or_default();
+            self.interpreter().judge_suspects(&suspects)?;
+            self.check_leaks(agent, &failing)?;
         }
         let is_calm = !self.request.is_explored();
         self.interpreter().check_expectations(is_calm)?;
         // A stack that cannot be applied is tried again at every poll, and its namespaces with it.
-        if scenario.failing.is_empty() { self.check_idle() } else { Ok(()) }
+        if is_any_failing { Ok(()) } else { self.check_idle() }
     }
 
     fn wait_for_convergence(&mut self) -> Result<(), StepError> {
@@ -144,14 +154,20 @@ impl Run<'_> {
             if self.world.now() >= end {
                 return Err(StepError::violation("converged-at-the-end", difference));
             }
-            self.world.advance(CHECK_INTERVAL)?;
+            if self.request.scenario.world {
+                self.interpreter().approve_everything()?;
+                let agents = &self.request.scenario.fleet.agents;
+                agents.iter().try_for_each(|agent| self.interpreter().clean_up(agent))?;
+            }
+            let interval = if self.request.scenario.world { WORLD_CHECK_INTERVAL } else { CHECK_INTERVAL };
+            self.world.advance(interval)?;
         }
         Ok(())
     }
 
-    fn check_leaks(&self, agent: &str) -> Result<(), StepError> {
+    fn check_leaks(&self, agent: &str, failing: &BTreeSet<String>) -> Result<(), StepError> {
         let leaks = self.world.inspect(agent, |oracle, server| {
-            oracle.list_leaks(server.objects().map(|(key, object)| (key, &**object)), &self.expected.borrow())
+            oracle.list_leaks(server.objects().map(|(key, object)| (key, &**object)), &self.expected.borrow(), failing)
         });
         match leaks.unwrap_or_default().first() {
             None => Ok(()),

@@ -19,6 +19,9 @@ pub enum StepError {
     /// This machine lacks something that such a cluster needs.
     #[error("{0}")]
     Unavailable(String),
+    /// The broker or the API server rejected an operation of the scenario.
+    #[error("{0}")]
+    Rejected(String),
     /// The scenario cannot be carried out.
     #[error("{0}")]
     Failed(String),

@@ -31,6 +31,7 @@ impl Interpreter<'_> {
                     return Err(StepError::violation("await", message));
                 }
                 self.environment.advance(CHECK_INTERVAL)?;
+                self.kinds.clear();
             }
         }
         Ok(())
@@ -81,7 +82,7 @@ impl Interpreter<'_> {
     /// Describes a remaining part of a stack in the cluster of an agent, or in its target state; `None` if it is gone.
     pub(super) fn find_leftover(&mut self, stack: &str, agent: &str) -> Result<Option<String>, StepError> {
         let (id, agent_id) = (self.read_stack(stack, |stack| stack.id)?, self.agent_id(agent)?);
-        for kind in self.list_kinds(agent)? {
+        for kind in self.list_kinds(agent)?.iter() {
             let target = format!("{}?labelSelector={STACK_LABEL}%3D{id}", kind.path);
             let (_, list) = self.get(agent, &target)?;
             if let Some(item) = list["items"].as_array().and_then(|items| items.first()) {

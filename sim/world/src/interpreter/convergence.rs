@@ -1,11 +1,13 @@
 //! Convergence: the broker and every cluster are in the state that the operator asked for last.
 
+use std::collections::BTreeSet;
+
 use sindri_model::wire::EventStatus;
 
 use super::state::Interpreter;
 use crate::environment::StepError;
 use crate::expected_state::{ExpectedStack, SubmittedRevision};
-use crate::oracle::NamespaceRollback;
+use crate::oracle::{NamespaceRollback, SuspectDeletion};
 
 impl Interpreter<'_> {
     /// Describes a difference from the expected state; `None` if everything has converged.
@@ -16,7 +18,7 @@ impl Interpreter<'_> {
             for agent in stack.ever_targeted.difference(&stack.undecided) {
                 let difference = match stack.must_exist_at(agent) {
                     Some(revision) => self.find_unapplied(name, agent, revision)?,
-                    None => self.find_leftover(name, agent)?,
+                    None => self.find_unremoved(name, agent, stack)?,
                 };
                 if let Some(difference) = difference {
                     return Ok(Some(format!("stack {name} at {agent}: {difference}")));
@@ -32,7 +34,7 @@ impl Interpreter<'_> {
         agent: &str,
         revision: &SubmittedRevision,
     ) -> Result<Option<String>, StepError> {
-        let is_failing = self.scenario.failing.iter().any(|failing| failing == name);
+        let is_failing = self.is_failing(name, agent, revision)?;
         let expected = if is_failing { EventStatus::Failure } else { EventStatus::Success };
         let id = revision.id.ok_or_else(|| StepError::Failed(format!("stack {name} was never accepted")))?;
         match self.last_outcome(self.agent_id(agent)?, id)? {
@@ -52,6 +54,67 @@ impl Interpreter<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns true if a stack cannot be applied: because the scenario says so, or because the last outcome is a failure
+    /// for which the cluster of a random world has a reason.
+    fn is_failing(&mut self, name: &str, agent: &str, revision: &SubmittedRevision) -> Result<bool, StepError> {
+        if !self.scenario.world {
+            return Ok(self.scenario.failing.iter().any(|failing| failing == name));
+        }
+        let Some(id) = revision.id else { return Ok(false) };
+        let last = self.last_outcome(self.agent_id(agent)?, id)?;
+        Ok(last.is_some_and(|event| event.status == EventStatus::Failure)
+            && self.find_reason_against(name, agent, revision)?.is_some())
+    }
+
+    /// Lists the stacks that cannot be applied or removed in a cluster.
+    pub(crate) fn list_failing(&mut self, agent: &str) -> Result<BTreeSet<String>, StepError> {
+        if !self.scenario.world {
+            return Ok(self.scenario.failing.iter().cloned().collect());
+        }
+        let stacks = self.expected.borrow().stacks.clone();
+        let mut failing = BTreeSet::new();
+        for (name, stack) in stacks.iter().filter(|(_, stack)| stack.ever_targeted.contains(agent)) {
+            let is_held_up = match stack.must_exist_at(agent) {
+                Some(revision) => self.is_failing(name, agent, revision)?,
+                None => self.find_leftover(name, agent)?.is_some(),
+            };
+            if is_held_up {
+                failing.insert(name.clone());
+            }
+        }
+        Ok(failing)
+    }
+
+    /// Describes what is left of a stack that must be gone. In a random world a namespace or CRD stays while another
+    /// stack declares an object in it.
+    fn find_unremoved(&mut self, name: &str, agent: &str, stack: &ExpectedStack) -> Result<Option<String>, StepError> {
+        let leftover = self.find_leftover(name, agent)?;
+        let may_stay = self.scenario.world && self.expected.borrow().has_needed_container(stack, agent);
+        Ok(leftover.filter(|_| !may_stay))
+    }
+
+    /// Checks that no object was deleted whose declaring revision the agent had reported as applied.
+    pub(crate) fn judge_suspects(&mut self, suspects: &[SuspectDeletion]) -> Result<(), StepError> {
+        for suspect in suspects {
+            let agent = self.agent_id(&suspect.cluster)?;
+            let events = self.ask_broker(move |client| async move { client.list_events(agent).await })?;
+            let is_applied_before = events.iter().any(|event| {
+                event.status == EventStatus::Success
+                    && event.deployment_object_id == suspect.revision
+                    && event.created_at > suspect.created
+                    && event.created_at < suspect.deleted
+            });
+            if is_applied_before {
+                let message = format!(
+                    "the agent of {} deleted {}, which the newest revision declares and which it had applied",
+                    suspect.cluster, suspect.key
+                );
+                return Err(StepError::violation("no-wanted-object-deleted", message));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that a declared namespace was deleted only by the pass that created it: no success lies in between.

@@ -6,8 +6,8 @@ use sindri_model::wire::{AgentEvent, EventStatus};
 
 use super::objects::parse_key;
 use super::state::Interpreter;
+use crate::declared_fields::has_declared_fields;
 use crate::environment::StepError;
-use crate::oracle::has_declared_fields;
 use crate::scenario::{
     Count, EventCheck, Expectation, HeartbeatCheck, ObjectCheck, RetryCheck, StateCheck, WritesCheck,
 };

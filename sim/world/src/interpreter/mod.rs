@@ -8,8 +8,10 @@ mod convergence;
 mod expectations;
 mod objects;
 mod operator;
+mod served_kind;
 mod state;
 mod steps;
 mod substitution;
+mod world_end;
 
 pub use state::Interpreter;

@@ -1,29 +1,20 @@
 //! Objects of a cluster as another client reads and changes them: over the Kubernetes API, by key.
 
+use std::rc::Rc;
+
 use http::Method;
 use serde_json::{Value, json};
-use sindri_agent::{APPLY_ANNOTATION, IgnoredFields};
-use sindri_model::{DeclaredObject, ObjectKey, yaml};
+use sindri_model::{ObjectKey, yaml};
 
+use super::served_kind::ServedKind;
 use super::state::Interpreter;
+use crate::declared_object::DeclaredObject;
 use crate::environment::{ClusterCall, StepError};
 use crate::object_key::{parse_object_key, with_default_namespace};
-use crate::oracle::has_declared_fields;
 use crate::scenario::EditObject;
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
-
-/// A kind that a cluster serves.
-pub(super) struct ServedKind {
-    pub kind: String,
-    group: String,
-    root: String,
-    plural: String,
-    namespaced: bool,
-    /// Path of the list of all its objects.
-    pub path: String,
-}
 
 impl Interpreter<'_> {
     /// Sends a GET of another client.
@@ -43,7 +34,16 @@ impl Interpreter<'_> {
     }
 
     /// Lists the kinds of a cluster, each in its preferred version.
-    pub(super) fn list_kinds(&mut self, cluster: &str) -> Result<Vec<ServedKind>, StepError> {
+    pub(super) fn list_kinds(&mut self, cluster: &str) -> Result<Rc<Vec<ServedKind>>, StepError> {
+        if let Some(kinds) = self.kinds.get(cluster) {
+            return Ok(kinds.clone());
+        }
+        let kinds = Rc::new(self.discover_kinds(cluster)?);
+        self.kinds.insert(cluster.to_owned(), kinds.clone());
+        Ok(kinds)
+    }
+
+    fn discover_kinds(&mut self, cluster: &str) -> Result<Vec<ServedKind>, StepError> {
         let mut kinds = self.list_kinds_of_group(cluster, "", "/api/v1")?;
         let (_, groups) = self.get(cluster, "/apis")?;
         for group in groups["groups"].as_array().into_iter().flatten() {
@@ -78,13 +78,8 @@ impl Interpreter<'_> {
     /// Returns the path of an object; `None` if the cluster does not serve its kind.
     fn find_path(&mut self, cluster: &str, key: &ObjectKey) -> Result<Option<String>, StepError> {
         let kinds = self.list_kinds(cluster)?;
-        let found = kinds.iter().find(|served| served.kind == key.kind && served.group == key.group);
-        Ok(found.map(|served| match &key.namespace {
-            Some(namespace) if served.namespaced => {
-                format!("{}/namespaces/{namespace}/{}/{}", served.root, served.plural, key.name)
-            }
-            _ => format!("{}/{}/{}", served.root, served.plural, key.name),
-        }))
+        let found = kinds.iter().find(|served| served.is_of(key));
+        Ok(found.map(|served| served.path_of(key)))
     }
 
     /// Reads an object; `None` if it does not exist.
@@ -102,7 +97,7 @@ impl Interpreter<'_> {
         for document in documents {
             let key = with_default_namespace(&declared_key(&document.content)?);
             let path = self.find_path(cluster, &key)?;
-            let path = path.ok_or_else(|| StepError::Failed(format!("{cluster} does not serve the kind of {key}")))?;
+            let path = path.ok_or_else(|| kind_not_served(cluster, &key))?;
             let collection = path.rsplit_once('/').map_or(path.as_str(), |(collection, _)| collection).to_owned();
             let body = document.content.to_string().into_bytes();
             let (status, response) = self.call(cluster, Method::POST, collection, JSON, body)?;
@@ -123,42 +118,33 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn remove_object(&mut self, cluster: &str, object: &str) -> Result<(), StepError> {
-        let key = parse_key(object)?;
+        let key = parse_key(&self.substitute(object)?)?;
         let path = self.path(cluster, &key)?;
         let (status, response) = self.call(cluster, Method::DELETE, path, JSON, json!({}).to_string().into_bytes())?;
         check_success(&format!("remove {key}"), status, &response)
     }
 
     fn path(&mut self, cluster: &str, key: &ObjectKey) -> Result<String, StepError> {
-        self.find_path(cluster, key)?
-            .ok_or_else(|| StepError::Failed(format!("{cluster} does not serve the kind of {key}")))
+        self.find_path(cluster, key)?.ok_or_else(|| kind_not_served(cluster, key))
     }
 
     /// Returns true if the cluster has an object as it is declared.
     pub(super) fn is_as_declared(&mut self, cluster: &str, declared: &DeclaredObject) -> Result<bool, StepError> {
-        let live = self.read_object(cluster, &with_default_namespace(&declared.key))?;
+        let live = self.read_object(cluster, &declared.key)?;
         // An object that is applied once may be gone; a scenario checks that it existed.
-        if live.is_none() && is_applied_once(&declared.manifest) {
+        if live.is_none() && declared.is_applied_once() {
             return Ok(true);
         }
-        Ok(live.is_some_and(|live| {
-            let mut manifest = declared.manifest.clone();
-            // Fields that the manifest leaves to other field managers may have any value.
-            IgnoredFields::from_metadata(&manifest["metadata"]).copy_live_values(&mut manifest, &live);
-            has_declared_fields(&live, &manifest)
-        }))
+        Ok(live.is_some_and(|live| declared.is_met_by(&live)))
     }
 }
 
-fn is_applied_once(manifest: &Value) -> bool {
-    match manifest["metadata"]["annotations"][APPLY_ANNOTATION].as_str() {
-        Some(value) => value == "once",
-        None => manifest["kind"] == "Job" && manifest["spec"]["ttlSecondsAfterFinished"].is_number(),
-    }
+fn kind_not_served(cluster: &str, key: &ObjectKey) -> StepError {
+    StepError::Rejected(format!("{cluster} does not serve the kind of {key}"))
 }
 
 fn check_success(request: &str, status: u16, response: &Value) -> Result<(), StepError> {
-    if status < 300 { Ok(()) } else { Err(StepError::Failed(format!("{request}: {status} {}", response["message"]))) }
+    if status < 300 { Ok(()) } else { Err(StepError::Rejected(format!("{request}: {status} {}", response["message"]))) }
 }
 
 fn declared_key(manifest: &Value) -> Result<ObjectKey, StepError> {

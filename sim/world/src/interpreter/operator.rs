@@ -4,12 +4,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
-use sindri_model::policy::REMOVAL_ANNOTATION;
-use sindri_model::wire::{AgentStatus, ApprovalState, NewStack, UpdateAgentRequest};
+use sindri_model::wire::{AgentStatus, Approval, ApprovalState, NewStack, UpdateAgentRequest};
 
 use super::state::Interpreter;
 use crate::environment::{StepError, call_broker, register_agent};
-use crate::expected_state::{ExpectedStack, Instruction, SubmittedRevision};
+use crate::expected_state::{ExpectedStack, Instruction, SubmittedRevision, TargetReason};
 use crate::scenario::{Activation, LabelTarget, StackAnnotation, Submit};
 
 /// Most attempts of one call to a broker that does not respond.
@@ -37,7 +36,27 @@ impl Interpreter<'_> {
                 tokio::time::sleep(RETRY_INTERVAL).await;
             }
         })?;
-        response.map_err(|error| StepError::Failed(error.to_string()))
+        response.map_err(|error| {
+            let message = error.to_string();
+            if error.is_transient() { StepError::Failed(message) } else { StepError::Rejected(message) }
+        })
+    }
+
+    /// Records an instruction about a stack, and then calls the broker: an agent may act on the instruction before the
+    /// operator has the response. A rejected instruction is taken back.
+    fn instruct<T>(
+        &mut self,
+        name: &str,
+        instruction: impl FnOnce(&mut ExpectedStack),
+        call: impl FnOnce(&mut Self) -> Result<T, StepError>,
+    ) -> Result<T, StepError> {
+        let before = self.read_stack(name, ExpectedStack::clone)?;
+        self.change_stack(name, instruction)?;
+        let result = call(self);
+        if let Err(StepError::Rejected(_)) = result {
+            self.change_stack(name, |stack| *stack = before)?;
+        }
+        result
     }
 
     pub(super) fn submit(&mut self, submit: &Submit) -> Result<(), StepError> {
@@ -46,18 +65,22 @@ impl Interpreter<'_> {
             (None, Some(yaml)) => self.substitute(yaml)?,
             (None, None) => return Err(StepError::Failed("submit takes either a bundle or a yaml".to_owned())),
         };
-        if !self.expected.borrow().stacks.contains_key(&submit.stack) {
+        let is_new = self.read_stack(&submit.stack, |stack| stack.is_deleted).unwrap_or(true);
+        if is_new {
             self.create_stack(&submit.stack)?;
         }
         let id = self.read_stack(&submit.stack, |stack| stack.id)?;
-        // Recorded before it is sent: an agent may act on it before the operator has the response.
-        self.change_stack(&submit.stack, |stack| {
-            stack.instructions.push(Instruction::Submit(SubmittedRevision::from_bundle(&text)))
-        })?;
-        let revision = self.ask_broker(move |client| {
-            let text = text.clone();
-            async move { client.submit_revision(id, &text).await }
-        })?;
+        let instruction = Instruction::Submit(SubmittedRevision::from_bundle(&text));
+        let revision = self.instruct(
+            &submit.stack,
+            |stack| stack.instructions.push(instruction),
+            |interpreter| {
+                interpreter.ask_broker(move |client| {
+                    let text = text.clone();
+                    async move { client.submit_revision(id, &text).await }
+                })
+            },
+        )?;
         self.change_stack(&submit.stack, |stack| {
             if let Some(Instruction::Submit(submitted)) = stack.instructions.last_mut() {
                 submitted.id = Some(revision.id);
@@ -84,59 +107,65 @@ impl Interpreter<'_> {
                 }
             }
         })?;
-        self.expected.borrow_mut().stacks.insert(name.to_owned(), ExpectedStack::new(stack.id));
+        let mut expected = self.expected.borrow_mut();
+        if let Some(deleted) = expected.stacks.insert(name.to_owned(), ExpectedStack::new(stack.id)) {
+            // The deleted stack of this name is still judged.
+            expected.stacks.insert(format!("{name} {}", deleted.id), deleted);
+        }
         Ok(())
     }
 
     pub(super) fn delete(&mut self, name: &str) -> Result<(), StepError> {
         let id = self.read_stack(name, |stack| stack.id)?;
-        self.change_stack(name, ExpectedStack::delete)?;
-        self.ask_broker(move |client| async move { ignore_not_found(client.delete_stack(id).await) })
+        self.instruct(name, ExpectedStack::delete, |interpreter| {
+            interpreter.ask_broker(move |client| async move { ignore_not_found(client.delete_stack(id).await) })
+        })
     }
 
     pub(super) fn target(&mut self, name: &str, agent: &str) -> Result<(), StepError> {
         let (stack, id) = (self.read_stack(name, |stack| stack.id)?, self.agent_id(agent)?);
-        self.change_stack(name, |stack| stack.target(agent))?;
-        self.ask_broker(move |client| async move { ignore_conflict(client.add_target(id, stack).await.map(drop)) })
+        let call = move |client: Client| async move { ignore_conflict(client.add_target(id, stack).await.map(drop)) };
+        self.instruct(name, |stack| stack.target(agent, TargetReason::Id), |interpreter| interpreter.ask_broker(call))
     }
 
     pub(super) fn untarget(&mut self, name: &str, agent: &str) -> Result<(), StepError> {
         let (stack, id) = (self.read_stack(name, |stack| stack.id)?, self.agent_id(agent)?);
-        self.change_stack(name, |stack| stack.untarget(agent))?;
-        self.ask_broker(move |client| async move { ignore_not_found(client.remove_target(id, stack).await) })
+        let call = move |client: Client| async move { ignore_not_found(client.remove_target(id, stack).await) };
+        self.instruct(
+            name,
+            |stack| stack.untarget(agent, &TargetReason::Id),
+            |interpreter| interpreter.ask_broker(call),
+        )
     }
 
     pub(super) fn label(&mut self, LabelTarget { stack: name, agent, label }: &LabelTarget) -> Result<(), StepError> {
         let (stack, id) = (self.read_stack(name, |stack| stack.id)?, self.agent_id(agent)?);
-        self.change_stack(name, |stack| stack.target(agent))?;
-        let label = label.clone();
-        self.ask_broker(move |client| {
+        let (label, reason) = (label.clone(), TargetReason::Label(label.clone()));
+        let call = move |client: Client| {
             let label = label.clone();
             async move {
                 ignore_conflict(client.label_stack(stack, &label).await.map(drop))?;
                 ignore_conflict(client.label_agent(id, &label).await.map(drop))
             }
-        })
+        };
+        self.instruct(name, |stack| stack.target(agent, reason), |interpreter| interpreter.ask_broker(call))
     }
 
     pub(super) fn unlabel(&mut self, LabelTarget { stack: name, agent, label }: &LabelTarget) -> Result<(), StepError> {
         let id = self.agent_id(agent)?;
-        self.change_stack(name, |stack| stack.untarget(agent))?;
-        let label = label.clone();
-        self.ask_broker(move |client| {
+        let (label, reason) = (label.clone(), TargetReason::Label(label.clone()));
+        let call = move |client: Client| {
             let label = label.clone();
             async move { ignore_not_found(client.unlabel_agent(id, &label).await) }
-        })
+        };
+        self.instruct(name, |stack| stack.untarget(agent, &reason), |interpreter| interpreter.ask_broker(call))
     }
 
     pub(super) fn annotate(&mut self, annotation: &StackAnnotation) -> Result<(), StepError> {
         let id = self.read_stack(&annotation.stack, |stack| stack.id)?;
         let (key, value) = (annotation.key.clone(), annotation.value.clone());
-        if key == REMOVAL_ANNOTATION {
-            let is_released = value.as_deref() == Some("release");
-            self.change_stack(&annotation.stack, |stack| stack.is_released_on_removal = is_released)?;
-        }
-        self.ask_broker(move |client| {
+        let (recorded_key, recorded_value) = (key.clone(), value.clone());
+        let call = move |client: Client| {
             let (key, value) = (key.clone(), value.clone());
             async move {
                 ignore_not_found(client.remove_stack_annotation(id, &key).await)?;
@@ -145,27 +174,42 @@ impl Interpreter<'_> {
                     None => Ok(()),
                 }
             }
-        })
+        };
+        self.instruct(
+            &annotation.stack,
+            |stack| stack.set_policy(recorded_key, recorded_value),
+            |interpreter| interpreter.ask_broker(call),
+        )
     }
 
     /// Decides every pending approval of a stack.
     pub(super) fn decide_approvals(&mut self, name: &str, is_approved: bool) -> Result<(), StepError> {
         let id = self.read_stack(name, |stack| stack.id)?;
-        let decided = self.ask_broker(move |client| async move {
-            let pending = client.list_approvals(Some(ApprovalState::Pending)).await?;
-            let mut decided = 0;
-            for approval in pending.into_iter().filter(|approval| approval.stack_id == id) {
-                let decision =
-                    if is_approved { client.approve(approval.id).await } else { client.reject(approval.id).await };
-                // A conflict: the agent has asked for something else in the meantime.
-                decided += usize::from(ignore_conflict(decision.map(drop)).is_ok());
-            }
-            Ok(decided)
-        })?;
-        if decided == 0 {
-            return Err(StepError::violation("expect", format!("stack {name} has no pending approval")));
+        let pending = self.list_pending_approvals()?;
+        let pending: Vec<Approval> = pending.into_iter().filter(|approval| approval.stack_id == id).collect();
+        let missing = || format!("stack {name} has no pending approval");
+        match pending.len() {
+            0 if self.scenario.world => Err(StepError::Rejected(missing())),
+            0 => Err(StepError::violation("expect", missing())),
+            _ => pending.into_iter().try_for_each(|approval| self.decide(approval, is_approved)),
         }
-        Ok(())
+    }
+
+    pub(super) fn list_pending_approvals(&mut self) -> Result<Vec<Approval>, StepError> {
+        self.ask_broker(|client| async move { client.list_approvals(Some(ApprovalState::Pending)).await })
+    }
+
+    pub(super) fn decide(&mut self, approval: Approval, is_approved: bool) -> Result<(), StepError> {
+        if is_approved {
+            let plan = format!("{}\n{}", approval.reasons.join("\n"), approval.plan);
+            self.expected.borrow_mut().approved.push(plan);
+        }
+        self.ask_broker(move |client| async move {
+            let decision =
+                if is_approved { client.approve(approval.id).await } else { client.reject(approval.id).await };
+            // A conflict: the agent has asked for something else in the meantime.
+            ignore_conflict(decision.map(drop))
+        })
     }
 
     pub(super) fn delete_agent(&mut self, name: &str) -> Result<(), StepError> {

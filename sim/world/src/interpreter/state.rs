@@ -1,11 +1,13 @@
 //! The interpreter's state, and lookups of the names that a scenario uses.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use sindri_model::{AgentId, GeneratorId};
 
+use super::served_kind::ServedKind;
 use crate::environment::{Environment, StepError};
 use crate::expected_state::{ExpectedStack, ExpectedState};
 use crate::scenario::{Library, Scenario};
@@ -18,6 +20,8 @@ pub struct Interpreter<'a> {
     pub(super) expected: Rc<RefCell<ExpectedState>>,
     /// Time that is added to the limit of every wait.
     pub(super) extra_wait: Duration,
+    /// Kinds that each cluster serves, as discovered in the present step.
+    pub(super) kinds: BTreeMap<String, Rc<Vec<ServedKind>>>,
 }
 
 impl<'a> Interpreter<'a> {
@@ -30,7 +34,7 @@ impl<'a> Interpreter<'a> {
         expected: Rc<RefCell<ExpectedState>>,
         extra_wait: Duration,
     ) -> Self {
-        Self { environment, library, scenario, expected, extra_wait }
+        Self { environment, library, scenario, expected, extra_wait, kinds: BTreeMap::new() }
     }
 
     pub(super) fn agent_id(&self, name: &str) -> Result<AgentId, StepError> {

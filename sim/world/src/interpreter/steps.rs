@@ -12,11 +12,17 @@ impl Interpreter<'_> {
     /// Carries out every step.
     pub fn run_steps(&mut self) -> Result<(), StepError> {
         for (number, step) in self.scenario.steps.iter() {
+            self.kinds.clear();
             trace::record("world", &format!("~ step {number} {}", describe(step)));
-            self.run_step(step).map_err(|error| match error {
-                StepError::Failed(reason) => StepError::Failed(format!("step {number}: {reason}")),
-                other => other,
-            })?;
+            match self.run_step(step) {
+                Err(StepError::Rejected(reason)) if self.scenario.world => {
+                    trace::record("world", &format!("~ rejected: {reason}"));
+                }
+                Err(StepError::Failed(reason) | StepError::Rejected(reason)) => {
+                    return Err(StepError::Failed(format!("step {number}: {reason}")));
+                }
+                other => other?,
+            }
         }
         Ok(())
     }
@@ -52,7 +58,10 @@ impl Interpreter<'_> {
                 self.environment.act_on_hosts(HostAction::SnapshotEtcd(cluster.clone()))
             }
             Step::RestoreEtcd(ClusterRef { cluster }) => {
-                self.environment.act_on_hosts(HostAction::RestoreEtcd(cluster.clone()))
+                self.environment.act_on_hosts(HostAction::RestoreEtcd(cluster.clone()))?;
+                let mut expected = self.expected.borrow_mut();
+                expected.stacks.values_mut().for_each(|stack| stack.set_cluster_back(cluster));
+                Ok(())
             }
             Step::Restore(restore) => self.environment.act_on_hosts(HostAction::Restore { declared: restore.declared }),
             Step::Stall => self.environment.act_on_hosts(HostAction::Stall(true)),

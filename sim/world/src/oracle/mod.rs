@@ -1,10 +1,8 @@
 //! Oracles: properties that every run must have. They judge by the instructions of the operator and by the journals of
 //! the API servers, never by what the system reports about itself.
 
-mod declared_fields;
 mod violation;
 mod write_oracle;
 
-pub use declared_fields::has_declared_fields;
 pub use violation::Violation;
-pub use write_oracle::{NamespaceRollback, WriteOracle};
+pub use write_oracle::{NamespaceRollback, SuspectDeletion, WriteOracle};

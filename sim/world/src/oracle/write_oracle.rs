@@ -1,13 +1,15 @@
 //! Judges every write of one cluster as it is committed, and lists what is left over at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 use sindri_agent::{AGENT_NAMESPACE, CHECKSUM_ANNOTATION, INVENTORY_LABEL, PRUNE_ANNOTATION, STACK_ANNOTATION};
 use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
-use sindri_model::ObjectKey;
+use sindri_model::{ObjectKey, RevisionId};
 
 use super::violation::Violation;
+use crate::declared_object::is_container_of;
 use crate::expected_state::{ExpectedState, Instruction};
 use crate::journal::{Operation, is_by_agent, is_copy, is_lease};
 use crate::object_key::from_stored_key;
@@ -28,6 +30,25 @@ pub struct NamespaceRollback {
     pub deleted: Timestamp,
 }
 
+/// An object that is gone although the newest revision of a stack declares it. Wrong if the agent had already reported
+/// that revision as applied since the object existed.
+#[derive(Clone, Debug)]
+pub struct SuspectDeletion {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// The object.
+    pub key: ObjectKey,
+    /// The revision that declares it.
+    pub revision: RevisionId,
+    /// Time at which the object was created.
+    pub created: Timestamp,
+    /// Time at which it was deleted.
+    pub deleted: Timestamp,
+}
+
+/// An object from a time on; `None` if it did not exist.
+type State = (Timestamp, Option<Arc<Value>>);
+
 /// Oracle of one cluster.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOracle {
@@ -44,6 +65,12 @@ pub struct WriteOracle {
     foreign: BTreeMap<(String, String), BTreeSet<String>>,
     /// Deletions to be judged at the end of the run, once the events of the broker are known.
     pub rollbacks: Vec<NamespaceRollback>,
+    /// Deletions of objects that a newest revision declares, to be judged at the end too.
+    pub suspects: Vec<SuspectDeletion>,
+    /// Deleted CRDs, by the group and kind that they defined.
+    deleted_crds: BTreeMap<(String, String), ObjectKey>,
+    /// States of each object of a bundle, oldest first.
+    history: BTreeMap<ObjectKey, Vec<State>>,
 }
 
 /// Returns true for objects that the agent keeps for its own use, and for Events, with which it reports.
@@ -69,9 +96,16 @@ impl WriteOracle {
     /// Judges one write.
     pub fn judge(&mut self, write: &Write, expected: &ExpectedState) -> Result<(), Violation> {
         let key = from_stored_key(&write.key);
+        if expected.has_ever_declared(&self.cluster, &key) {
+            self.history.entry(key.clone()).or_default().push((write.at, write.after.clone()));
+        }
+        if write.before.is_none() {
+            self.deleted.remove(&key);
+            self.deleted_crds.retain(|_, crd| *crd != key);
+        }
         if !is_by_agent(write) {
             self.record_foreign(write, &key);
-            return self.judge_cascade(write, &key);
+            return self.judge_cascade(write, &key, expected);
         }
         if is_own_object(&key) {
             self.touched.insert(write.uid.clone());
@@ -115,27 +149,54 @@ impl WriteOracle {
         namespaces.is_some_and(|namespaces| ["default", AGENT_NAMESPACE].iter().all(|name| namespaces.contains(*name)))
     }
 
-    /// Judges a write of another client. A controller that empties a namespace which the agent deleted acts on behalf
-    /// of the agent.
-    fn judge_cascade(&self, write: &Write, key: &ObjectKey) -> Result<(), Violation> {
+    /// Judges a write of another client. A controller that empties a namespace, or deletes the custom resources of a
+    /// CRD, which the agent deleted acts on behalf of the agent.
+    fn judge_cascade(&mut self, write: &Write, key: &ObjectKey, expected: &ExpectedState) -> Result<(), Violation> {
         let is_deleted_by_controller = matches!(write.actor, Actor::Controller(_)) && write.after.is_none();
+        let Some(cause) = self.find_cause(key).filter(|_| is_deleted_by_controller) else { return Ok(()) };
+        self.record_suspects(write, key, expected);
         let is_made_by_cluster = self.made_by_cluster.contains(&write.uid) || self.is_injected(key);
-        let deleted_namespace = self
-            .deleted
-            .iter()
-            .find(|deleted| deleted.kind == "Namespace" && key.namespace.as_deref() == Some(deleted.name.as_str()));
         let is_kept = write.before.as_deref().is_some_and(is_prune_disabled);
-        match deleted_namespace {
-            Some(namespace)
-                if is_deleted_by_controller
-                    && !is_made_by_cluster
-                    && (is_kept || !self.touched.contains(&write.uid)) =>
-            {
-                let message = format!("the agent of {} deleted {namespace}, and with it {key}", self.cluster);
-                Err(Violation { oracle: "nothing-foreign-touched", message })
-            }
-            _ => Ok(()),
+        let needs_approval = !is_made_by_cluster && (is_kept || !self.touched.contains(&write.uid));
+        if needs_approval && !expected.is_approved(&cause, key) {
+            let message = format!("the agent of {} deleted {cause}, and with it {key}", self.cluster);
+            return Err(Violation { oracle: "nothing-foreign-touched", message });
         }
+        Ok(())
+    }
+
+    /// Finds the namespace or CRD whose deletion by the agent deletes an object too.
+    fn find_cause(&self, key: &ObjectKey) -> Option<ObjectKey> {
+        let is_namespace_of_it = |deleted: &&ObjectKey| {
+            deleted.kind == "Namespace" && key.namespace.as_deref() == Some(deleted.name.as_str())
+        };
+        let crd = || self.deleted_crds.get(&(key.group.clone(), key.kind.clone()));
+        self.deleted.iter().find(is_namespace_of_it).or_else(crd).cloned()
+    }
+
+    /// Records the deletion of an object that the newest revision of a stack declares.
+    fn record_suspects(&mut self, write: &Write, key: &ObjectKey, expected: &ExpectedState) {
+        let created = write.before.as_deref().and_then(|before| before["metadata"]["creationTimestamp"].as_str());
+        let Some(created) = created.and_then(|text| text.parse().ok()) else { return };
+        let newest = expected.stacks.values().filter_map(|stack| stack.must_exist_at(&self.cluster));
+        let declaring = newest.filter(|revision| revision.declares(key) && !revision.may_replace(key));
+        let suspects = declaring.filter_map(|revision| revision.id).map(|revision| SuspectDeletion {
+            cluster: self.cluster.clone(),
+            key: key.clone(),
+            revision,
+            created,
+            deleted: write.at,
+        });
+        self.suspects.extend(suspects);
+    }
+
+    /// Returns true if an object was at some time between two times as a test wants it.
+    pub fn was_ever(&self, key: &ObjectKey, from: Timestamp, to: Timestamp, is_met: impl Fn(&Value) -> bool) -> bool {
+        let states = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        let ends = states.iter().skip(1).map(|(end, _)| Some(*end)).chain([None]);
+        let within =
+            states.iter().zip(ends).filter(|((start, _), end)| *start <= to && end.is_none_or(|end| end >= from));
+        within.filter_map(|((_, state), _)| state.as_deref()).any(is_met)
     }
 
     fn judge_delete(&mut self, write: &Write, key: &ObjectKey, expected: &ExpectedState) -> Result<(), Violation> {
@@ -145,6 +206,11 @@ impl WriteOracle {
         }
         self.deleted.insert(key.clone());
         let before = write.before.as_deref();
+        if let Some(spec) = before.map(|before| &before["spec"]).filter(|_| key.kind == "CustomResourceDefinition") {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            self.deleted_crds.insert((text(&spec["group"]), text(&spec["names"]["kind"])), key.clone());
+        }
+        self.record_suspects(write, key, expected);
         if before.is_some_and(is_prune_disabled) && !expected.may_replace(key) {
             let message = format!("the agent of {} deleted {key}, whose annotation keeps it", self.cluster);
             return Err(Violation { oracle: "no-wanted-object-deleted", message });
@@ -163,8 +229,8 @@ impl WriteOracle {
         let is_requested =
             stack.instructions[last_written.unwrap_or(0)..].iter().any(|instruction| match instruction {
                 Instruction::Submit(revision) => !revision.declares(key) || revision.may_replace(key),
-                Instruction::Remove { agent } => {
-                    !stack.is_released_on_removal && agent.as_ref().is_none_or(|agent| *agent == self.cluster)
+                Instruction::Remove { agent, deletes_objects } => {
+                    *deletes_objects && agent.as_ref().is_none_or(|agent| *agent == self.cluster)
                 }
             });
         if is_requested {
@@ -189,11 +255,12 @@ impl WriteOracle {
     }
 
     /// Lists the objects that the agent created and that no stack declares any more, and the inventories of stacks
-    /// that are gone.
+    /// that are gone. A stack in `failing` keeps the objects of its earlier revisions.
     pub fn list_leaks<'a>(
         &self,
         objects: impl Iterator<Item = (&'a StoredKey, &'a Value)>,
         expected: &ExpectedState,
+        failing: &BTreeSet<String>,
     ) -> Vec<ObjectKey> {
         let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         objects
@@ -202,19 +269,27 @@ impl WriteOracle {
                 if is_own_object(&key) {
                     let stack = object["metadata"]["labels"][INVENTORY_LABEL].as_str().unwrap_or_default();
                     return key.kind == "ConfigMap"
-                        && expected.find_stack(stack).is_some_and(|stack| stack.may_exist_at(&self.cluster).is_none());
+                        && expected.find_stack(stack).is_some_and(|stack| {
+                            stack.may_exist_at(&self.cluster).is_none()
+                                && !expected.has_needed_container(stack, &self.cluster)
+                        });
                 }
-                let is_declared = expected
+                let is_declared = expected.stacks.iter().any(|(name, stack)| {
+                    let newest = stack.may_exist_at(&self.cluster).is_some_and(|revision| revision.declares(&key));
+                    newest || failing.contains(name) && stack.revisions().any(|revision| revision.declares(&key))
+                });
+                let is_needed = expected
                     .stacks
                     .values()
                     .filter_map(|stack| stack.may_exist_at(&self.cluster))
-                    .any(|revision| revision.declares(&key));
+                    .flat_map(|revision| &revision.objects)
+                    .any(|declared| is_container_of(object, &key, &declared.key));
                 // Such an object is released: it stays, without the ownership label and annotations.
                 let annotations = &object["metadata"]["annotations"];
                 let has_no_owner = annotations[STACK_ANNOTATION].is_null();
                 let is_kept = is_prune_disabled(object)
-                    || has_no_owner && expected.stacks.values().any(|stack| stack.releases(&key));
-                self.created.contains_key(&uid(object)) && !is_declared && !is_kept
+                    || has_no_owner && expected.stacks.values().any(|stack| stack.may_release(&key));
+                self.created.contains_key(&uid(object)) && !is_declared && !is_needed && !is_kept
             })
             .map(|(key, _)| from_stored_key(key))
             .collect()

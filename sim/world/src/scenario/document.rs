@@ -47,6 +47,11 @@ pub struct Scenario {
     /// True if it also runs with real processes.
     #[serde(default)]
     pub real: bool,
+    /// True for a random world: a step that is rejected is skipped; at the end agents are activated, policies are
+    /// removed, held deletions are approved and people clean up, and then every stack is applied or has a reason why it
+    /// cannot be.
+    #[serde(default)]
+    pub world: bool,
 }
 
 impl Scenario {
@@ -65,6 +70,7 @@ impl Scenario {
             kill_at_every_event: false,
             converges_within: default_convergence_time(),
             real: false,
+            world: false,
         }
     }
 }

@@ -4,10 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::de::{Deserializer, Error};
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 /// A duration in a scenario file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
 impl Span {
@@ -34,15 +35,33 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self)
+    }
+}
+
+/// Prints the duration in milliseconds or in whole seconds, minutes or hours, as a scenario file has it.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
+        let millis = self.0.as_millis();
+        let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+        let unit = units.into_iter().find(|(size, _)| millis > 0 && millis.is_multiple_of(*size));
+        let (size, name) = unit.unwrap_or((1, "ms"));
+        write!(f, "{}{name}", millis / size)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_printed_as_it_is_read() {
+        for text in ["0ms", "250ms", "1500ms", "30s", "90s", "10m", "2h"] {
+            assert_eq!(Span::parse(text).map(|span| span.to_string()), Ok(text.to_owned()));
+        }
+    }
 
     #[test]
     fn a_duration_has_a_number_and_a_unit() {

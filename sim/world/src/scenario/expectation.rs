@@ -1,6 +1,6 @@
 //! Expectations: properties of the clusters, of the agents' requests and writes, and of the broker's records.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sindri_model::wire::{ConditionStatus, StackState};
 
@@ -8,7 +8,7 @@ use super::duration::Span;
 use crate::journal::AgentWrite;
 
 /// A property that holds at the end of a scenario, or at the step `check`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expectation {
     /// An object exists and has these fields.
@@ -34,7 +34,7 @@ pub enum Expectation {
 }
 
 /// An object by its key, such as `apps/Deployment shop/web`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectRef {
     /// The cluster.
@@ -44,7 +44,7 @@ pub struct ObjectRef {
 }
 
 /// An object and its fields.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectCheck {
     /// The cluster.
@@ -57,16 +57,18 @@ pub struct ObjectCheck {
 }
 
 /// Events of a stack.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventCheck {
     /// The stack.
     pub stack: String,
     /// Agent that reported them; any agent if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// `SUCCESS` or `FAILURE`.
     pub status: String,
     /// True for events about a removal, false for events about a revision; both if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<bool>,
     /// Texts that the message of one event contains, all of them.
     #[serde(default)]
@@ -76,7 +78,7 @@ pub struct EventCheck {
 }
 
 /// A number, or a lower bound.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Count {
     /// Exactly this number.
@@ -89,7 +91,7 @@ pub enum Count {
 }
 
 /// Writes of the agent of a cluster, each as `create ConfigMap shop/a`, `change …` or `delete …`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WritesCheck {
     /// The cluster.
@@ -99,7 +101,7 @@ pub struct WritesCheck {
 }
 
 /// A condition of a stack at an agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConditionCheck {
     /// The stack.
@@ -111,7 +113,7 @@ pub struct ConditionCheck {
 }
 
 /// A condition that an agent reports about a stack.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCondition {
     /// Type of the condition, such as `Applied`.
@@ -120,6 +122,7 @@ pub struct ExpectedCondition {
     /// `True`, `False` or `Unknown`.
     pub status: ConditionStatus,
     /// Its reason; any if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Texts that its message contains, all of them.
     #[serde(default)]
@@ -127,7 +130,7 @@ pub struct ExpectedCondition {
 }
 
 /// State of a stack over all agents.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateCheck {
     /// The stack.
@@ -137,7 +140,7 @@ pub struct StateCheck {
 }
 
 /// Age of the last heartbeat of an agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatCheck {
     /// The agent.
@@ -147,7 +150,7 @@ pub struct HeartbeatCheck {
 }
 
 /// Number of requests of the agent of a cluster.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestCountCheck {
     /// The cluster.
@@ -162,7 +165,7 @@ pub struct RequestCountCheck {
 }
 
 /// Waits between repeated requests.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryCheck {
     /// The cluster.

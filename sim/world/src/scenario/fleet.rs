@@ -1,25 +1,26 @@
 //! Hosts that take part in a scenario, and their names.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::duration::Span;
 
 /// Agents and brokers of a scenario.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fleet {
     /// Names of the agents; each has a cluster of its own.
     pub agents: Vec<String>,
     /// Number of processes of each agent: `east`, `east-2` and so on, of which one acts.
-    #[serde(default = "one")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub replicas: usize,
     /// The only namespace that the agents may access; `None` for the whole cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Number of brokers on one database: `broker`, `broker-2` and so on.
-    #[serde(default = "one")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub brokers: usize,
     /// Time by which the clocks of the agents are ahead of all others.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub clocks_ahead: Span,
 }
 
@@ -41,6 +42,14 @@ impl Fleet {
 
 fn one() -> usize {
     1
+}
+
+fn is_one(count: &usize) -> bool {
+    *count == one()
+}
+
+fn is_zero(span: &Span) -> bool {
+    *span == Span::default()
 }
 
 fn is_api(agent: &str, name: &str) -> bool {

@@ -11,6 +11,7 @@ mod library;
 mod repeat;
 mod step;
 mod step_list;
+mod write;
 
 pub use document::Scenario;
 pub use duration::Span;

@@ -1,13 +1,13 @@
 //! Steps of a scenario.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::duration::Span;
 use super::expectation::{Expectation, ExpectedCondition, ObjectRef};
 
 /// One step.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// The operator submits a revision. The first one creates the stack and targets it.
@@ -79,21 +79,24 @@ pub enum Step {
 }
 
 /// A revision to submit.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submit {
     /// The stack.
     pub stack: String,
     /// File below `fixtures/bundles`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
     /// The bundle itself, instead of a file; `${NAME}` stands for the id of the stack of that name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub yaml: Option<String>,
     /// Agents that a new stack is targeted at; all of them if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
 }
 
 /// A stack by name.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackRef {
     /// The stack.
@@ -101,7 +104,7 @@ pub struct StackRef {
 }
 
 /// A stack and an agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackTarget {
     /// The stack.
@@ -111,7 +114,7 @@ pub struct StackTarget {
 }
 
 /// A label that a stack and an agent share.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelTarget {
     /// The stack.
@@ -123,7 +126,7 @@ pub struct LabelTarget {
 }
 
 /// An annotation of a stack.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackAnnotation {
     /// The stack.
@@ -131,11 +134,12 @@ pub struct StackAnnotation {
     /// Name of the annotation.
     pub key: String,
     /// Its value; removed if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
 /// Activation of an agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Activation {
     /// The agent.
@@ -145,7 +149,7 @@ pub struct Activation {
 }
 
 /// An agent by name.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRef {
     /// The agent.
@@ -153,7 +157,7 @@ pub struct AgentRef {
 }
 
 /// Restore of a backup.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restore {
     /// True if the operator declares the restore to the broker; otherwise the broker has to detect it.
@@ -161,7 +165,7 @@ pub struct Restore {
 }
 
 /// A cluster by the name of its agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterRef {
     /// The cluster.
@@ -169,28 +173,33 @@ pub struct ClusterRef {
 }
 
 /// Something to wait for: exactly one of `applied`, `gone`, `failed` and `condition`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Await {
     /// The stack.
     pub stack: String,
     /// One agent; every agent that the stack was ever targeted at if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The agent reported success for this revision of the stack, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<usize>,
     /// No object of the stack is left, and the broker knows it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
     /// The agent reported a failure of the newest revision with this text in its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
     /// The broker knows this condition of the newest revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<ExpectedCondition>,
     /// Longest wait; two polling intervals if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Span>,
 }
 
 /// A period without writes.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quiet {
     /// The cluster.
@@ -200,7 +209,7 @@ pub struct Quiet {
 }
 
 /// Two hosts: `broker`, an agent by name, or its API server as `NAME-api`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// The hosts.
@@ -208,7 +217,7 @@ pub struct Link {
 }
 
 /// Latency of the network between two hosts.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
     /// The hosts.
@@ -220,33 +229,37 @@ pub struct Latency {
 }
 
 /// Fault of requests of the agent to its API server: exactly one of `status`, `lose_response`, `cut` and `rewrite`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFault {
     /// The cluster.
     pub cluster: String,
     /// Words that the request contains (`PATCH configmaps/a dry-run`) or does not contain (`!dry-run`); every request
     /// if left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub requests: String,
     /// Status of the response; the request is not carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// `Retry-After` of that response, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
     /// The request is carried out, and the response is lost.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lose_response: bool,
     /// The connection is cut before the request is carried out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
     /// JSON merge patch that changes the object in the request, as an admission webhook would.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rewrite: Option<Value>,
     /// Number of requests that fail; all until `heal` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
 }
 
 /// Objects that another client creates.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateObject {
     /// The cluster.
@@ -256,7 +269,7 @@ pub struct CreateObject {
 }
 
 /// A change that another client makes.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditObject {
     /// The cluster.
@@ -266,6 +279,6 @@ pub struct EditObject {
     /// JSON merge patch.
     pub merge: Value,
     /// True to change the status subresource, as a controller does.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub status: bool,
 }

@@ -65,8 +65,8 @@ impl LeaderLease<'_> {
         let mut seen: Option<(LeaseSpec, Instant)> = None;
         loop {
             let started = Instant::now();
-            let has_expired = seen.as_ref().is_some_and(|(_, since)| since.elapsed() >= VALID);
-            match timeout(ATTEMPT_MAX, self.attempt(has_expired)).await {
+            let expired = seen.as_ref().filter(|(_, since)| since.elapsed() >= VALID).map(|(spec, _)| spec);
+            match timeout(ATTEMPT_MAX, self.attempt(expired)).await {
                 Ok(Ok(Attempt::Held)) => {
                     seen = None;
                     self.readiness.record_role(LeaderRole::Candidate);
@@ -117,14 +117,16 @@ impl LeaderLease<'_> {
         Ok(())
     }
 
-    async fn attempt(&self, has_expired: bool) -> Result<Attempt, ClusterError> {
+    /// Takes the Lease if it is free, held by this process, or still the `expired` one: the leader may have renewed it since
+    /// it was last read.
+    async fn attempt(&self, expired: Option<&LeaseSpec>) -> Result<Attempt, ClusterError> {
         let Some(lease) = self.read().await? else {
             self.cluster.ensure_agent_namespace().await?;
             return self.write(&Lease::default(), self.process.identity).await;
         };
         let spec = spec_of(&lease);
         let holder = holder(&spec);
-        if holder == self.process.identity || holder.is_empty() || has_expired {
+        if holder == self.process.identity || holder.is_empty() || expired == Some(&spec) {
             return self.write(&lease, self.process.identity).await;
         }
         Ok(Attempt::HeldByOther(Box::new(lease)))

@@ -130,6 +130,7 @@ impl Pass<'_> {
         }
         let executor = |inventory| Executor {
             cluster: self.write_cluster,
+            delete_cluster: self.delete_cluster,
             inventory_cluster: self.cluster,
             stack: desired.stack,
             inventory,
@@ -193,7 +194,7 @@ impl Pass<'_> {
         }
         let (held, approved) = hold_deletes(&mut plan, approval);
         let approved = self.policy.brake.is_on.then_some(&approved);
-        let deleted = executor.delete(self.delete_cluster, &plan, approved, errors, &mut result).await;
+        let deleted = executor.delete(&plan, approved, errors, &mut result).await;
         if let Err(ActError::Inventory(_)) = deleted {
             cache.inventory = None;
         }

@@ -79,6 +79,12 @@ impl Claims {
         self.find(|key| key.namespace.as_deref() == Some(namespace))
     }
 
+    /// Returns true if a stack other than `stack` declares an object in a namespace.
+    pub fn has_other_in_namespace(&self, stack: StackId, namespace: &str) -> bool {
+        let mut in_namespace = self.by_key.iter().filter(|(key, _)| key.namespace.as_deref() == Some(namespace));
+        in_namespace.any(|(_, claimants)| claimants.iter().any(|(_, claimant)| *claimant != stack))
+    }
+
     /// Returns an object of a kind that a stack declares, and the stack.
     pub fn find_of_kind(&self, group: &str, kind: &str) -> Option<(Arc<ObjectKey>, StackId)> {
         self.find(|key| key.group == group && key.kind == kind)

@@ -39,6 +39,9 @@ pub struct SimFlags {
     /// Go on with further seeds until this number of minutes has passed.
     #[arg(long)]
     pub minutes: Option<u64>,
+    /// Run this number of random worlds instead of scenarios, from --seed on.
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "kill_at", "determinism", "coverage", "list"])]
+    pub worlds: Option<u64>,
     /// Number of runs at the same time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub jobs: u32,

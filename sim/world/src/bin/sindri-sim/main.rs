@@ -10,6 +10,7 @@ mod output;
 mod pool;
 mod real_time;
 mod summary;
+mod worlds;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,6 +67,9 @@ fn read_library(root: &Path) -> Result<Library, String> {
 }
 
 fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
+    if let Some(count) = flags.worlds {
+        return worlds::run_worlds(count, flags);
+    }
     let library = read_library(&flags.root)?;
     let chosen = match &flags.scenario {
         None => library.scenarios.clone(),

@@ -64,6 +64,8 @@ pub struct SimulatedWorld {
     exchanges: ExchangeLog,
     dead: BTreeSet<String>,
     partitions: BTreeSet<[String; 2]>,
+    /// Links whose latency a step has set.
+    slow_links: BTreeSet<[String; 2]>,
     schedule: FaultSchedule,
     /// Number of events of the agents until the faults end.
     events: u64,
@@ -100,6 +102,7 @@ impl SimulatedWorld {
             exchanges,
             dead: BTreeSet::new(),
             partitions: BTreeSet::new(),
+            slow_links: BTreeSet::new(),
             schedule: FaultSchedule::new(seed),
             events: 0,
             are_events_counted: true,
@@ -168,6 +171,9 @@ impl SimulatedWorld {
         }
         for between in self.partitions.clone() {
             self.act_on_hosts(HostAction::Repair(between))?;
+        }
+        for [one, other] in std::mem::take(&mut self.slow_links) {
+            self.engine.set_latency(self.host(&one)?, self.host(&other)?, Latency::default());
         }
         for name in self.dead.clone() {
             self.act_on_hosts(HostAction::Restart(name))?;
@@ -397,6 +403,7 @@ impl Environment for SimulatedWorld {
                 let latency =
                     Latency { min: min.as_nanos() as libc_shim::Nanos, max: max.as_nanos() as libc_shim::Nanos };
                 self.engine.set_latency(self.host(&between[0])?, self.host(&between[1])?, latency);
+                self.slow_links.insert(between);
             }
             HostAction::Kill(name) => {
                 let host = self.host(&name)?;

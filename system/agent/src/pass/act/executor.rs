@@ -10,7 +10,7 @@ use futures_util::future::try_join;
 use sindri_model::{ObjectKey, StackId};
 
 use super::delete::Deleter;
-use super::namespaces::delete_created_namespaces;
+use super::namespaces::NamespaceRollback;
 use super::once::OnceRecorder;
 use super::result::{ActError, ActResult, DeleteError};
 use super::write::{ValidationResult, Writer};
@@ -23,6 +23,8 @@ use crate::target::claims::Claims;
 pub struct Executor<'a> {
     /// Client of the cluster for the objects of the stack.
     pub cluster: &'a Cluster,
+    /// Client for deletes, which does not retry any more once the target state of any stack has changed.
+    pub delete_cluster: &'a Cluster,
     /// Client of the cluster for the inventory, which belongs to the agent.
     pub inventory_cluster: &'a Cluster,
     /// Id of the stack.
@@ -47,10 +49,9 @@ impl Executor<'_> {
         let recorder = OnceRecorder::new(self.inventory_cluster, self.stack, self.inventory);
         if let Err(error) = writer.write_all(plan, validation, &recorder, &mut result, &mut created).await {
             // A newer revision that waits may declare the same namespaces; its pass deletes those that it does not.
-            let mut deleted = Vec::new();
-            if !self.cluster.has_ended_retries() {
-                deleted = delete_created_namespaces(self.cluster, self.inventory, &created, &result).await;
-            }
+            let (cluster, stack, claims) = (self.delete_cluster, self.stack, self.claims);
+            let rollback = NamespaceRollback { cluster, stack, inventory: self.inventory, claims };
+            let deleted = rollback.delete(&created, &result).await;
             let mut after = self.inventory_after(&result);
             after.clear_once_in(&deleted);
             // UIDs that are known by now help the next pass; a second failure would hide the first.
@@ -97,17 +98,16 @@ impl Executor<'_> {
         Ok((released, errors))
     }
 
-    /// Makes the deletes of a plan with this client, after `errors` of the releases. With the brake on, `approved` holds the foreign objects whose deletion
-    /// together with a namespace or CRD is approved.
+    /// Makes the deletes of a plan, after `errors` of the releases. With the brake on, `approved` holds the foreign objects
+    /// whose deletion together with a namespace or CRD is approved.
     pub async fn delete(
         &mut self,
-        cluster: &Cluster,
         plan: &Plan,
         approved: Option<&ForeignObjects>,
         mut errors: Vec<DeleteError>,
         result: &mut ActResult,
     ) -> Result<(), ActError> {
-        let (inventory, claims) = (&*self.inventory, self.claims);
+        let (cluster, inventory, claims) = (self.delete_cluster, &*self.inventory, self.claims);
         let deleter = Deleter { cluster, inventory, claims, approved };
         let deleted = deleter.delete_all(&plan.deletes, &plan.terminating).await;
         result.terminating.extend(deleted.terminating);

@@ -1,0 +1,130 @@
+//! Faults of a random world, as steps. A world has a random subset of the kinds of faults.
+
+use std::time::Duration;
+
+use super::pools::{choose, choose_weighted};
+use crate::rng::SeededRng;
+use crate::scenario::{ClusterFault, ClusterRef, Fleet, Latency, Link, Span, Step, broker_name, replica_name};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FaultKind {
+    KillAgent,
+    KillBroker,
+    KillApiServer,
+    Partition,
+    Latency,
+    Refuse,
+    LoseResponse,
+    Cut,
+    Stall,
+    RestoreEtcd,
+}
+
+const KINDS: [FaultKind; 10] = [
+    FaultKind::KillAgent,
+    FaultKind::KillBroker,
+    FaultKind::KillApiServer,
+    FaultKind::Partition,
+    FaultKind::Latency,
+    FaultKind::Refuse,
+    FaultKind::LoseResponse,
+    FaultKind::Cut,
+    FaultKind::Stall,
+    FaultKind::RestoreEtcd,
+];
+
+/// Statuses with which an API server refuses a request, with their weights.
+const STATUSES: [(u64, u16); 9] =
+    [(6, 429), (6, 503), (4, 500), (3, 504), (2, 409), (2, 403), (1, 404), (1, 410), (1, 401)];
+
+/// Words of the requests that fail.
+const REQUESTS: [&str; 14] = [
+    "",
+    "GET",
+    "GET watch",
+    "PATCH",
+    "PATCH dry-run",
+    "PATCH !dry-run",
+    "POST",
+    "PUT",
+    "DELETE",
+    "configmaps/inventory",
+    "leases",
+    "namespaces !configmaps",
+    "/apis",
+    "secrets",
+];
+
+/// Faults of one world.
+pub struct RandomFaults {
+    kinds: Vec<FaultKind>,
+}
+
+impl RandomFaults {
+    /// Switches on a random subset of the kinds.
+    pub fn choose(rng: &mut SeededRng, fleet: &Fleet) -> Self {
+        let mut kinds: Vec<FaultKind> = KINDS.into_iter().filter(|_| rng.chance(1, 3)).collect();
+        // The copy of a database that several brokers have open is not a backup.
+        kinds.retain(|kind| *kind != FaultKind::Stall || fleet.brokers == 1);
+        Self { kinds }
+    }
+
+    /// Returns true if the world has faults.
+    pub fn is_some(&self) -> bool {
+        !self.kinds.is_empty()
+    }
+
+    /// Makes a fault, and the step that ends it after a while. The end of the world ends every fault too.
+    pub fn make(&self, rng: &mut SeededRng, fleet: &Fleet) -> (Vec<Step>, Option<Step>) {
+        let cluster = choose(rng, &fleet.agents).clone();
+        let process = replica_name(&cluster, rng.between(0, fleet.replicas as u64 - 1) as usize);
+        let broker = broker_name(rng.between(0, fleet.brokers as u64 - 1) as usize);
+        let api = format!("{cluster}-api");
+        let kill = |host: String| (vec![Step::Kill(host.clone())], Some(Step::Restart(host)));
+        let other = if rng.chance(1, 2) { broker.clone() } else { api.clone() };
+        match *choose(rng, &self.kinds) {
+            FaultKind::KillAgent => kill(process),
+            FaultKind::KillBroker => kill(broker),
+            FaultKind::KillApiServer => kill(api),
+            FaultKind::Partition => {
+                let link = Link { between: [process, other] };
+                (vec![Step::Partition(link.clone())], Some(Step::Repair(link)))
+            }
+            FaultKind::Latency => {
+                let span = |millis| Span(Duration::from_millis(millis));
+                let slow = rng.between(100, 3_000);
+                let latency = |min, max| {
+                    Step::Latency(Latency { between: [process.clone(), other.clone()], min: span(min), max: span(max) })
+                };
+                (vec![latency(slow / 10, slow)], Some(latency(1, 2)))
+            }
+            FaultKind::Refuse => {
+                let status = choose_weighted(rng, &STATUSES);
+                let retry_after = (status == 429).then(|| rng.between(1, 5));
+                fail(rng, cluster, |fault| (fault.status, fault.retry_after) = (Some(status), retry_after))
+            }
+            FaultKind::LoseResponse => fail(rng, cluster, |fault| fault.lose_response = true),
+            FaultKind::Cut => fail(rng, cluster, |fault| fault.cut = true),
+            FaultKind::Stall => (vec![Step::Stall], Some(Step::Resume)),
+            FaultKind::RestoreEtcd => {
+                let cluster = ClusterRef { cluster };
+                (vec![Step::SnapshotEtcd(cluster.clone())], Some(Step::RestoreEtcd(cluster)))
+            }
+        }
+    }
+}
+
+fn fail(rng: &mut SeededRng, cluster: String, set: impl FnOnce(&mut ClusterFault)) -> (Vec<Step>, Option<Step>) {
+    let mut fault = ClusterFault {
+        cluster: cluster.clone(),
+        requests: (*choose(rng, &REQUESTS)).to_owned(),
+        status: None,
+        retry_after: None,
+        lose_response: false,
+        cut: false,
+        rewrite: None,
+        times: rng.chance(2, 3).then(|| rng.between(1, 4) as u32),
+    };
+    set(&mut fault);
+    (vec![Step::Fail(fault)], Some(Step::Heal(ClusterRef { cluster })))
+}
