@@ -90,6 +90,13 @@ pub const PARTS: &[Part] = &[
         run: |all| simulation(&[], all),
     },
     Part {
+        name: "random worlds",
+        about: "worlds that a seed makes",
+        is_nightly: false,
+        needs: Needs::Binaries(&["sindri-sim"]),
+        run: random_worlds,
+    },
+    Part {
         name: "simulation on turmoil",
         about: "every scenario on the second engine, explored with seeds",
         is_nightly: true,
@@ -185,6 +192,15 @@ fn simulation(engine: &[&str], all: bool) -> Result<Counts, String> {
     let run = Run::built("sindri-sim").args(["sim", "--root"]).arg(root()).args(engine);
     let seeds: &[&str] = if all { &["--seeds", NIGHTLY_SEEDS] } else { &[] };
     check(run.args(seeds))
+}
+
+/// Random worlds of the test command, and of the nightly one.
+const WORLDS: &str = "100";
+const NIGHTLY_WORLDS: &str = "5000";
+
+fn random_worlds(all: bool) -> Result<Counts, String> {
+    let count = if all { NIGHTLY_WORLDS } else { WORLDS };
+    check(Run::built("sindri-sim").args(["sim", "--worlds", count]))
 }
 
 /// Seeds per scenario whose traces the nightly command compares.

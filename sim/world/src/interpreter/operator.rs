@@ -221,6 +221,7 @@ impl Interpreter<'_> {
     pub(super) fn create_agent(&mut self, name: &str) -> Result<(), StepError> {
         let generator = self.generator_id()?;
         let agent = name.to_owned();
+        self.expected.borrow_mut().stacks.values_mut().for_each(|stack| stack.lose_agent(name));
         let created = self.ask_broker(move |client| {
             let agent = agent.clone();
             async move {
