@@ -8,6 +8,7 @@ use sindri_model::wire::ConfigChange;
 use sindri_model::{Clock, Entropy, Pak};
 
 use crate::figures::FiguresRefresh;
+use crate::list_permits::ListPermits;
 use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::offload::{Offload, RunOnThread};
@@ -71,6 +72,7 @@ pub struct BrokerState {
     pub(crate) webhooks: Option<WebhookSettings>,
     live: RwLock<LiveSettings>,
     pub(crate) quota_usage: QuotaUsage,
+    pub(crate) list_permits: ListPermits,
     reload: Option<Reload>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) metrics: Arc<Metrics>,
@@ -79,6 +81,8 @@ pub struct BrokerState {
     pub(crate) readiness: Readiness,
     pub(crate) figures: FiguresRefresh,
     pub(crate) offload: Offload,
+    /// For the serialization of lists, which do not wait behind bundles.
+    pub(crate) list_offload: Offload,
 }
 
 impl Deref for Broker {
@@ -114,6 +118,7 @@ impl Broker {
             webhooks: None,
             live: RwLock::default(),
             quota_usage: QuotaUsage::default(),
+            list_permits: ListPermits::default(),
             reload: None,
             trusted_proxies: TrustedProxies::default(),
             metrics,
@@ -121,6 +126,7 @@ impl Broker {
             throttle,
             readiness: Readiness::default(),
             offload: Offload::new(None),
+            list_offload: Offload::new(None),
         })))
     }
 
@@ -181,7 +187,10 @@ impl Broker {
 
     /// Sets the function with which long computations run on another thread. Without it they run inline.
     pub fn with_threads(self, run: RunOnThread) -> Self {
-        self.configure(|state| state.offload = Offload::new(Some(run)))
+        self.configure(|state| {
+            state.offload = Offload::new(Some(run.clone()));
+            state.list_offload = Offload::new(Some(run));
+        })
     }
 
     /// Changes the state before the broker is served, while it has no clones.

@@ -10,6 +10,7 @@ mod broker;
 mod epoch;
 mod event_types;
 mod figures;
+mod list_permits;
 mod memory;
 mod metrics;
 mod offload;

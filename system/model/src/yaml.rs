@@ -23,6 +23,10 @@ pub const UNCLOSED_MAX: usize = 2_000;
 /// Maximum work of the library, in steps: at each token it visits every bracket that is not closed. A step takes about
 /// two nanoseconds.
 pub const STEPS_MAX: usize = 100_000_000;
+/// Maximum number of values in one text, as estimated before parsing. The library needs about 250 bytes for each.
+pub const VALUES_MAX: usize = 500_000;
+/// Maximum number of entries that begin on one line, each inside the one before it.
+pub const ENTRIES_PER_LINE_MAX: usize = 2 * DEPTH_MAX;
 /// Maximum number of `%TAG` directives, which the library compares with each other and with each tag.
 pub const TAG_DIRECTIVES_MAX: usize = 64;
 /// Maximum memory of one document with all aliases expanded, as estimated before parsing.
@@ -178,7 +182,33 @@ fn check_work(text: &str) -> Result<(), String> {
             return Err(format!("more than {UNCLOSED_MAX} brackets and braces are not closed"));
         }
     }
-    if steps > STEPS_MAX { Err("too many brackets and braces are not closed".to_owned()) } else { Ok(()) }
+    if steps > STEPS_MAX {
+        return Err("too many brackets and braces are not closed".to_owned());
+    }
+    check_values(text)
+}
+
+/// Checks an upper bound of the memory that the library needs for a text: it keeps all values of a document.
+fn check_values(text: &str) -> Result<(), String> {
+    let (mut values, mut nested, mut is_indentation) = (0_usize, 0_usize, true);
+    let next_bytes = text.bytes().skip(1).map(Some).chain(iter::once(None));
+    for (byte, next) in text.bytes().zip(next_bytes) {
+        let begins_entry =
+            matches!(byte, b'-' | b'?' | b':') && matches!(next, None | Some(b' ' | b'\t' | b'\n' | b'\r'));
+        if begins_entry || matches!(byte, b',' | b'[' | b'{') {
+            values += 1;
+        }
+        match byte {
+            b'\n' | b'\r' => (nested, is_indentation) = (0, true),
+            b' ' | b'\t' => {}
+            _ if begins_entry && is_indentation => nested += 1,
+            _ => is_indentation = false,
+        }
+        if nested > ENTRIES_PER_LINE_MAX {
+            return Err(format!("more than {ENTRIES_PER_LINE_MAX} entries begin on one line"));
+        }
+    }
+    if values > VALUES_MAX { Err(format!("the text has more than {VALUES_MAX} values")) } else { Ok(()) }
 }
 
 /// Returns true if the aliases of a document expand to too much memory. Other errors are left to the parser.
@@ -294,8 +324,23 @@ mod tests {
         for text in [tokens, format!("{directives}--- 1\n")] {
             assert!(parse_documents(&text).unwrap_err()[0].is_limit);
         }
-        let ordinary = format!("a: |\n  if [ -z \"$1\" ]; then {{\nb: [{}]\n", "{c: 1}, ".repeat(size / 8));
+        let ordinary = format!("a: |\n  if [ -z \"$1\" ]; then {{\nb: [{}]\n", "{c: 1}, ".repeat(size / 16));
         assert_eq!(parse_documents(&ordinary).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_text_that_the_library_reads_with_much_memory_exceeds_a_limit() {
+        let size = 2 * 1024 * 1024;
+        for part in ["- ", "? ", "-\n", "{c: 1}, ", "a: b\n"] {
+            let text = format!("{}{}", if part.contains(',') { "[" } else { "" }, part.repeat(size / part.len()));
+            let errors = parse_documents(&text).unwrap_err();
+            assert!(errors[0].is_limit || part == "a: b\n", "{part:?}: {}", errors[0]);
+        }
+        let nested = |levels: usize| format!("{}a\n", "- ".repeat(levels));
+        assert_eq!(parse_documents(&nested(DEPTH_MAX)).unwrap().len(), 1);
+        assert!(parse_documents(&nested(ENTRIES_PER_LINE_MAX + 1)).unwrap_err()[0].is_limit);
+        let ruler = format!("a: |\n  {}\n", "- ".repeat(80));
+        assert_eq!(parse_documents(&ruler).unwrap().len(), 1);
     }
 
     #[test]

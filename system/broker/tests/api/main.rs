@@ -17,6 +17,7 @@ mod events;
 mod fleet;
 mod fuzz;
 mod held_revisions;
+mod hostile_load;
 mod labels;
 mod lists;
 mod openapi;

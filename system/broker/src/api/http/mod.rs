@@ -8,6 +8,7 @@ pub(crate) mod denial;
 pub(crate) mod describe;
 pub(crate) mod error_response;
 pub(crate) mod extract;
+pub(crate) mod large_list;
 pub(crate) mod openapi;
 pub(crate) mod pagination;
 pub(crate) mod request_log;

@@ -78,7 +78,7 @@ impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
     pub(crate) fn respond<T, I: Display>(&self, items: Vec<T>, id: impl Fn(&T) -> I) -> ListResponse<Vec<T>> {
         let is_full = i64::try_from(items.len()).is_ok_and(|length| length >= self.page.limit);
         let last = items.last().filter(|_| is_full).map(id);
-        ListResponse { next_link: last.and_then(|last| self.next_link(&last)), body: items }
+        ListResponse { next_link: last.and_then(|last| self.next_link(&last)), body: items, text_bytes: 0 }
     }
 
     /// Returns the response with results that the store limits by the size of their texts too.
@@ -90,10 +90,10 @@ impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
     ) -> ListResponse<Vec<T>> {
         let bytes: usize = items.iter().map(text_bytes).sum();
         if i64::try_from(bytes).is_ok_and(|bytes| bytes < Page::TEXT_BYTES_MAX) {
-            return self.respond(items, id);
+            return ListResponse { text_bytes: bytes, ..self.respond(items, id) };
         }
         let next_link = items.last().map(id).and_then(|last| self.next_link(&last));
-        ListResponse { next_link, body: items }
+        ListResponse { next_link, body: items, text_bytes: bytes }
     }
 
     fn next_link(&self, last: &dyn Display) -> Option<HeaderValue> {
@@ -105,14 +105,16 @@ impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
 
 /// One page of a list.
 pub(crate) struct ListResponse<B> {
-    body: B,
-    next_link: Option<HeaderValue>,
+    pub body: B,
+    pub next_link: Option<HeaderValue>,
+    /// Size of the texts in it; 0 if they are short.
+    pub text_bytes: usize,
 }
 
 impl<B> ListResponse<B> {
     /// Returns the same page with another body.
     pub(crate) fn map<C>(self, change: impl FnOnce(B) -> C) -> ListResponse<C> {
-        ListResponse { body: change(self.body), next_link: self.next_link }
+        ListResponse { body: change(self.body), next_link: self.next_link, text_bytes: self.text_bytes }
     }
 }
 

@@ -12,7 +12,8 @@ use crate::api::http::authentication::Actor;
 use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
-use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
+use crate::api::http::pagination::ListParams;
 use crate::broker::Broker;
 use crate::store::{KeyHolder, WriteContext};
 
@@ -62,9 +63,10 @@ pub(crate) async fn list(
     actor: Actor,
     QueryParams(filter): QueryParams<ApprovalFilter>,
     params: ListParams<LIMIT_DEFAULT, LIMIT_MAX>,
-) -> Result<ListResponse<Vec<Approval>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<Approval>>, ErrorResponse> {
     let approvals = broker.store.list_approvals(visible_generator(actor)?, filter.state, params.page()).await?;
-    Ok(params.respond_sized(approvals, |approval| approval.id, text_bytes))
+    permit.serialize(&broker, params.respond_sized(approvals, |approval| approval.id, text_bytes)).await
 }
 
 /// Returns the size of the texts of an approval as they are stored.

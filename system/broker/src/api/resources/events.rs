@@ -12,7 +12,8 @@ use super::validation::agent_mismatch;
 use crate::api::http::authentication::Actor;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
-use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
+use crate::api::http::pagination::ListParams;
 use crate::api::http::response::Created;
 use crate::broker::Broker;
 use crate::store::{KeyHolder, WriteContext};
@@ -74,10 +75,11 @@ pub(crate) async fn list_for_agent(
     actor: Actor,
     PathParams(agent): PathParams<AgentId>,
     params: ListParams,
-) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<AgentEvent>>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
     let events = broker.store.list_events_of_agent(agent, params.page()).await?;
-    Ok(params.respond_sized(events, |event| event.id, message_bytes))
+    permit.serialize(&broker, params.respond_sized(events, |event| event.id, message_bytes)).await
 }
 
 /// Lists the events about a stack. An agent sees only its own.
@@ -86,14 +88,15 @@ pub(crate) async fn list_for_stack(
     actor: Actor,
     PathParams(stack): PathParams<StackId>,
     params: ListParams,
-) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<AgentEvent>>, ErrorResponse> {
     check_stack_readable(&broker, actor, stack).await?;
     let agent = match actor.holder {
         KeyHolder::Agent(agent) => Some(agent),
         KeyHolder::Admin(_) | KeyHolder::Generator(_) => None,
     };
     let events = broker.store.list_events_of_stack(stack, agent, params.page()).await?;
-    Ok(params.respond_sized(events, |event| event.id, message_bytes))
+    permit.serialize(&broker, params.respond_sized(events, |event| event.id, message_bytes)).await
 }
 
 /// Returns the outcomes that a restarted agent need not report again, at most one per stack of its target state.
@@ -110,9 +113,10 @@ pub(crate) async fn list(
     State(broker): State<Broker>,
     QueryParams(filter): QueryParams<OwnerFilter>,
     params: ListParams,
-) -> Result<ListResponse<Vec<AgentEvent>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<AgentEvent>>, ErrorResponse> {
     let events = broker.store.list_events(filter.scope(), params.page()).await?;
-    Ok(params.respond_sized(events, |event| event.id, message_bytes))
+    permit.serialize(&broker, params.respond_sized(events, |event| event.id, message_bytes)).await
 }
 
 pub(crate) async fn read(

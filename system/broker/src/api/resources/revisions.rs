@@ -22,7 +22,8 @@ use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{
     JsonBody, Parsing, PathParams, QueryParams, media_type, parse_json, read_body, unsupported_media_type,
 };
-use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
+use crate::api::http::pagination::ListParams;
 use crate::api::http::response::Created;
 use crate::broker::Broker;
 use crate::store::{KeyHolder, NewRevision, WriteContext};
@@ -147,13 +148,19 @@ pub(crate) async fn list(
     PathParams(stack): PathParams<StackId>,
     QueryParams(ContentParam { content }): QueryParams<ContentParam>,
     params: ListParams,
-) -> Result<ListResponse<Vec<DeploymentObject>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<DeploymentObject>>, ErrorResponse> {
     load_owned_stack(&broker, actor, stack).await?;
     let revisions = match content {
         true => broker.store.list_revisions(stack, params.page()).await?,
         false => broker.store.list_revisions_without_content(stack, params.page()).await?,
     };
-    Ok(params.respond_sized(revisions, |revision| revision.id, |revision| revision.yaml_content.len()))
+    permit
+        .serialize(
+            &broker,
+            params.respond_sized(revisions, |revision| revision.id, |revision| revision.yaml_content.len()),
+        )
+        .await
 }
 
 /// Returns a revision. An agent may read those of stacks that are or were assigned to it, a generator those of its stacks.

@@ -16,7 +16,8 @@ use crate::api::http::authentication::Actor;
 use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
-use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
+use crate::api::http::pagination::ListParams;
 use crate::api::http::response::EmptyObject;
 use crate::broker::Broker;
 use crate::store::{
@@ -71,11 +72,17 @@ pub(crate) async fn list(
     PathParams(webhook): PathParams<WebhookId>,
     QueryParams(query): QueryParams<DeliveryParams>,
     params: ListParams,
-) -> Result<ListResponse<Vec<WebhookDelivery>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<WebhookDelivery>>, ErrorResponse> {
     let status = query.status.map(|status| status.as_str().to_owned());
     let filter = DeliveryFilter { webhook, status, offset: check_offset(query.offset)?, page: params.page() };
     let deliveries = broker.store.list_deliveries(filter).await?;
-    Ok(params.respond_sized(deliveries, |delivery| delivery.id, |delivery| delivery.payload.to_string().len()))
+    permit
+        .serialize(
+            &broker,
+            params.respond_sized(deliveries, |delivery| delivery.id, |delivery| delivery.payload.to_string().len()),
+        )
+        .await
 }
 
 /// Acquires deliveries for the agent, also if the administrator sends the request.
