@@ -15,6 +15,7 @@ mod encoding;
 mod front;
 mod http;
 mod object;
+mod persistence;
 mod printing;
 mod registry;
 mod schema;

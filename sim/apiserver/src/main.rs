@@ -15,7 +15,7 @@ use command::{AssetsCommand, ServeCommand, StartError, etcd, stand_in};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A Kubernetes API server that runs anywhere and remembers nothing.
+/// A Kubernetes API server that runs anywhere.
 #[derive(Parser)]
 #[command(name = "sindri-apiserver", version)]
 struct Arguments {

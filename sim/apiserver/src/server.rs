@@ -21,6 +21,7 @@ use crate::http::request::{Credentials, Fault, Request};
 use crate::http::response::{Response, WatchId};
 use crate::http::route::{Route, route};
 use crate::object::key::StoredKey;
+use crate::persistence;
 use crate::state::delays::ControllerDelays;
 use crate::state::pod_outcome::PodRule;
 use crate::state::server_state::ServerState;
@@ -55,12 +56,28 @@ impl ApiServer {
     }
 
     /// Replaces the objects and their history by those of an earlier clone, as a restore of etcd from a snapshot does. The
-    /// generator of identities and the journal go on.
+    /// generator of identities and the journal go on, and open watches end.
     pub fn restore(&mut self, snapshot: &Self) {
         let mut state = snapshot.state.clone();
         std::mem::swap(&mut state.ids, &mut self.state.ids);
         std::mem::swap(&mut state.journal, &mut self.state.journal);
+        std::mem::swap(&mut state.watches, &mut self.state.watches);
+        state.watches.close_all();
         self.state = state;
+    }
+
+    /// Returns all objects as a document for [`Self::import`].
+    #[must_use]
+    pub fn export(&self) -> Value {
+        persistence::export(&self.state.store)
+    }
+
+    /// Replaces all objects by those of a document.
+    ///
+    /// # Errors
+    /// With the reason, if the document is not one of [`Self::export`].
+    pub fn import(&mut self, now: Timestamp, document: &Value) -> Result<(), String> {
+        persistence::import(&mut self.state, now, document)
     }
 
     /// Returns the same server without a journal, for callers that do not read it.

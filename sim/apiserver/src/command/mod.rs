@@ -2,6 +2,7 @@
 
 mod assets;
 mod certificates;
+mod data_file;
 pub(crate) mod etcd;
 mod files;
 mod flags;

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use axum::serve::ListenerExt;
-use sindri_apiserver::{Admin, ApiServer, Clock, Port, SharedServer, Timestamp, serve_port};
+use sindri_apiserver::{Admin, Clock, Port, SharedServer, Timestamp, serve_port};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::rustls::ServerConfig;
@@ -35,7 +35,7 @@ pub(super) async fn listen(host: &str, port: u16) -> Result<(TcpListener, String
 /// Serves an API server with its administrator's endpoints until shutdown.
 pub(super) async fn serve_until_shutdown(
     listener: TcpListener,
-    machine: ApiServer,
+    server: SharedServer,
     tls: Option<Arc<ServerConfig>>,
     shutdown: impl Future<Output = ()>,
 ) {
@@ -47,7 +47,7 @@ pub(super) async fn serve_until_shutdown(
         // Failure only costs speed; a closed connection is noticed at the first read.
         let _ = stream.set_nodelay(true);
     });
-    serve_port(listener, SharedServer::new(machine), clock, Arc::new(admin), port, shutdown).await;
+    serve_port(listener, server, clock, Arc::new(admin), port, shutdown).await;
 }
 
 #[expect(clippy::disallowed_methods, reason = "the binary is where real time comes in")]

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use sindri_apiserver::ApiServer;
+use sindri_apiserver::{ApiServer, SharedServer};
 
 use super::certificates::{CertificateAuthority, server_config, write_pair};
+use super::data_file::DataFile;
 use super::files::{self, StartError};
 use super::kubeconfig::render_kubeconfig;
 use super::run::{listen, random_token, serve_until_shutdown, shutdown_signal, wall_clock};
@@ -38,6 +39,9 @@ pub(crate) struct ServeCommand {
     /// Number of nodes that run pods; without nodes, pods stay pending.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=i64::from(NODES_MAX)))]
     nodes: u16,
+    /// File that keeps the objects after the end, and from which they are loaded at the start.
+    #[arg(long)]
+    data: Option<PathBuf>,
     /// Disable the controllers that create pods and endpoints.
     #[arg(long)]
     without_workloads: bool,
@@ -61,6 +65,10 @@ impl ServeCommand {
         let shutdown = shutdown_signal()?;
         let (listener, address) = listen(HOST, self.port).await?;
         let mut machine = self.build_server();
+        let mut data = match &self.data {
+            Some(path) => Some(DataFile::open(path, &mut machine)?),
+            None => None,
+        };
         let mut tls = None;
         let url;
         if self.plain_http {
@@ -85,7 +93,19 @@ impl ServeCommand {
         }
         // The reader of stdout may have gone; the server runs anyway.
         let _unread = writeln!(std::io::stdout(), "READY {url}");
-        serve_until_shutdown(listener, machine, tls, shutdown).await;
+        let server = SharedServer::new(machine);
+        let serving = serve_until_shutdown(listener, server.clone(), tls, shutdown);
+        match &mut data {
+            None => serving.await,
+            Some(data) => {
+                tokio::select! {
+                    biased; // The end comes first, so that nothing is written twice.
+                    () = serving => {}
+                    () = data.keep(&server) => {}
+                }
+                data.save(&server);
+            }
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use sindri_apiserver::ApiServer;
+use sindri_apiserver::{ApiServer, SharedServer};
 
 use super::certificates::{CertificateAuthority, CertificatePair, read_pair, server_config, write_pair};
 use super::files::{self, StartError};
@@ -64,7 +64,7 @@ pub(crate) async fn run(arguments: Vec<String>) -> Result<(), StartError> {
     }
     let tls = server_config(&pair, &authorities)?;
     eprintln!("serving on https://{address}");
-    serve_until_shutdown(listener, build_server(&flags)?, Some(tls), shutdown).await;
+    serve_until_shutdown(listener, SharedServer::new(build_server(&flags)?), Some(tls), shutdown).await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The administrator's hand in a served machine: faults, time, and what becomes of pods, below `/sindri/`.
+//! The administrator's hand in a served machine: faults, time, what becomes of pods, and snapshots, below `/sindri/`.
 //!
 //! It stands in front of the machine as a [`Gate`] and as a clock, so that the machine itself stays what it is.
 
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::gate::{Admission, Clock, Gate};
 use super::shared::SharedServer;
+use super::snapshots::{self, Snapshots};
 use crate::auth::authorization_request::AuthorizationRequest;
 use crate::http::error::ApiError;
 use crate::http::request::{Fault, Request, StreamEnd};
@@ -171,6 +172,7 @@ struct State {
     dice: Ids,
     ahead: SignedDuration,
     frozen: Option<Timestamp>,
+    snapshots: Snapshots,
 }
 
 /// Faults and time of a served machine. Clones share them.
@@ -184,7 +186,13 @@ impl Admin {
     /// Creates an administration API over the time of another clock.
     #[must_use]
     pub fn new(base: Clock) -> Self {
-        let state = State { rules: Vec::new(), dice: Ids::new(0), ahead: SignedDuration::ZERO, frozen: None };
+        let state = State {
+            rules: Vec::new(),
+            dice: Ids::new(0),
+            ahead: SignedDuration::ZERO,
+            frozen: None,
+            snapshots: Snapshots::new(),
+        };
         Self { state: Arc::new(Mutex::new(state)), base }
     }
 
@@ -232,6 +240,7 @@ impl Admin {
             "faults" => self.handle_faults(request),
             "time" => self.handle_time(server, request),
             "pods" => self.handle_pods(server, request),
+            "snapshots" => self.with(|state| snapshots::handle(&mut state.snapshots, server, request)),
             _ => Err(ApiError::NoSuchPath),
         };
         result.map_or_else(ApiError::into_response, |body| Response::json(200, &body))

@@ -6,3 +6,4 @@ pub(crate) mod gate;
 pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub(crate) mod shared;
+mod snapshots;

@@ -37,6 +37,11 @@ impl Watches {
         self.open.len()
     }
 
+    /// Ends every watch.
+    pub(crate) fn close_all(&mut self) {
+        self.open.values_mut().for_each(Watch::close);
+    }
+
     /// Ends the watches of a resource that is no longer served.
     pub(crate) fn close_resource(&mut self, group: &str, plural: &str) {
         for watch in self.open.values_mut().filter(|watch| watch.scope.target.resource.is(group, plural)) {

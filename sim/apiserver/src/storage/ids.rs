@@ -27,6 +27,11 @@ impl Ids {
         mixed ^ (mixed >> 31)
     }
 
+    /// Returns a seed for another generator.
+    pub(crate) fn next_seed(&mut self) -> u64 {
+        self.next()
+    }
+
     /// Returns true with this probability in percent.
     pub(crate) fn percent(&mut self, of_hundred: u8) -> bool {
         self.next() % 100 < u64::from(of_hundred)

@@ -149,6 +149,28 @@ impl Store {
         self.record(Event { revision: self.revision, at, key, before, object, gone: false })
     }
 
+    /// Adds an object with its own resourceVersion, as if it had been stored long ago.
+    pub(crate) fn load(&mut self, key: Arc<StoredKey>, object: Arc<Stored>) {
+        let place = namespaced_name(key.namespace.as_deref(), &key.name);
+        let event = Event {
+            revision: 0,
+            at: Timestamp::UNIX_EPOCH,
+            key: key.clone(),
+            before: None,
+            object: object.clone(),
+            gone: false,
+        };
+        self.index_owners(&event);
+        let collection = self.collections.entry(key.group.clone()).or_default().entry(key.plural.clone()).or_default();
+        collection.insert(place, Entry { key, object, is_new: false });
+    }
+
+    /// Sets the revision after objects were loaded; there is no history before it.
+    pub(crate) fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+        self.compact_all();
+    }
+
     /// Rewrites the stored objects of a resource without a new revision, as if they were decoded by a new schema.
     pub(crate) fn rewrite_all(&mut self, group: &str, plural: &str, read: impl Fn(&mut Value)) {
         let collection = self.collections.get_mut(group).and_then(|collections| collections.get_mut(plural));

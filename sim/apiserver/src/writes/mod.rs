@@ -4,5 +4,5 @@ pub(crate) mod commit;
 pub(crate) mod namespace_defaults;
 pub(crate) mod owners;
 pub(crate) mod tracked;
-mod triggers;
+pub(crate) mod triggers;
 pub(crate) mod workload_triggers;

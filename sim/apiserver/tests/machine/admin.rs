@@ -140,3 +140,17 @@ fn only_the_administrator_has_access_and_malformed_requests_are_rejected() {
     assert_eq!(server.request("POST", "/sindri/pods", r#"{"fate":"unknown"}"#).0, "400");
     assert_eq!(server.request("GET", "/sindri/elsewhere", "").0, "404");
 }
+
+#[test]
+fn a_snapshot_is_taken_and_restored() {
+    let server = Server::start();
+    let namespace = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"later"}}"#;
+    assert_eq!(server.request("POST", "/sindri/snapshots", r#"{"restore":"missing"}"#).0, "400");
+    let (_, taken) = server.request("POST", "/sindri/snapshots", r#"{"take":"before"}"#);
+    assert_eq!(taken["snapshots"][0]["name"], "before", "{taken}");
+    server.kubectl(&["apply", "-f", "-"], namespace);
+    assert_eq!(server.request("GET", "/api/v1/namespaces/later", "").0, "200");
+    assert_eq!(server.request("POST", "/sindri/snapshots", r#"{"restore":"before"}"#).0, "200");
+    assert_eq!(server.request("GET", "/api/v1/namespaces/later", "").0, "404");
+    assert_eq!(server.request("GET", "/api/v1/namespaces/default", "").0, "200");
+}

@@ -13,6 +13,7 @@ mod harness;
 mod kubectl;
 mod lifecycle;
 mod lists;
+mod persistence;
 mod pods;
 mod protobuf;
 mod quotas;
