@@ -147,8 +147,12 @@ impl ExpectedStack {
         self.undecided.remove(agent);
     }
 
-    /// Records that a reason why it is targeted at an agent was removed. The last one removes the stack there.
+    /// Records that a reason why it is targeted at an agent was removed. The last one removes the stack there. Removing a
+    /// target that names both removes the stack also from an agent that was created again.
     pub fn untarget(&mut self, agent: &str, reason: &TargetReason) {
+        if *reason != TargetReason::Id && self.targets.get(agent).is_none_or(|reasons| !reasons.contains(reason)) {
+            return;
+        }
         let reasons = self.targets.entry(agent.to_owned()).or_default();
         reasons.remove(reason);
         if reasons.is_empty() {

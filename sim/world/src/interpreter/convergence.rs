@@ -87,12 +87,30 @@ impl Interpreter<'_> {
         Ok(failing)
     }
 
-    /// Describes what is left of a stack that must be gone. In a random world a namespace or CRD stays while another
-    /// stack declares an object in it.
+    /// Describes what is left of a stack that must be gone. In a random world a namespace or CRD stays while a stack declares
+    /// an object in it, and an object stays until another stack that declares it can be applied.
     fn find_unremoved(&mut self, name: &str, agent: &str, stack: &ExpectedStack) -> Result<Option<String>, StepError> {
         let leftover = self.find_leftover(name, agent)?;
-        let may_stay = self.scenario.world && self.expected.borrow().has_needed_container(stack, agent);
+        if leftover.is_none() || !self.scenario.world {
+            return Ok(leftover);
+        }
+        let may_stay = self.expected.borrow().has_needed_container(stack, agent)
+            || self.has_failing_successor(name, agent, stack)?;
         Ok(leftover.filter(|_| !may_stay))
+    }
+
+    /// Returns true if another stack declares an object of this one, and cannot be applied.
+    fn has_failing_successor(&mut self, name: &str, agent: &str, stack: &ExpectedStack) -> Result<bool, StepError> {
+        let others = self.expected.borrow().stacks.clone();
+        for (other_name, other) in others.iter().filter(|(other, _)| *other != name) {
+            let Some(newest) = other.must_exist_at(agent) else { continue };
+            let declares_one =
+                stack.revisions().flat_map(|revision| &revision.objects).any(|o| newest.declares(&o.key));
+            if declares_one && self.is_failing(other_name, agent, newest)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Checks that no object was deleted whose declaring revision the agent had reported as applied.
