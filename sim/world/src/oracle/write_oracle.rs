@@ -10,7 +10,7 @@ use sindri_model::{ObjectKey, RevisionId};
 
 use super::violation::Violation;
 use crate::declared_object::is_container_of;
-use crate::expected_state::{ExpectedState, Instruction};
+use crate::expected_state::{ExpectedStack, ExpectedState, Instruction};
 use crate::journal::{Operation, is_by_agent, is_copy, is_lease};
 use crate::object_key::from_stored_key;
 
@@ -268,11 +268,13 @@ impl WriteOracle {
                 let key = from_stored_key(key);
                 if is_own_object(&key) {
                     let stack = object["metadata"]["labels"][INVENTORY_LABEL].as_str().unwrap_or_default();
-                    return key.kind == "ConfigMap"
-                        && expected.find_stack(stack).is_some_and(|stack| {
-                            stack.may_exist_at(&self.cluster).is_none()
-                                && !expected.has_needed_container(stack, &self.cluster)
-                        });
+                    let is_gone = |name: &String, stack: &ExpectedStack| {
+                        stack.may_exist_at(&self.cluster).is_none()
+                            && !failing.contains(name)
+                            && !expected.has_needed_container(stack, &self.cluster)
+                    };
+                    let mut stacks = expected.stacks.iter().filter(|(_, known)| known.id.to_string() == stack);
+                    return key.kind == "ConfigMap" && stacks.any(|(name, stack)| is_gone(name, stack));
                 }
                 let is_declared = expected.stacks.iter().any(|(name, stack)| {
                     let newest = stack.may_exist_at(&self.cluster).is_some_and(|revision| revision.declares(&key));
