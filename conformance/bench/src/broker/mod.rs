@@ -46,8 +46,11 @@ const HOSTILE: &str = "hostile texts";
 const EVENTS: &str = "events of one agent";
 const DISTANT: &str = "distant database";
 
+/// Measurement of a part.
+type Measure = fn(&Bench, &mut Figures) -> Result<(), String>;
+
 /// Parts with a broker of their own: name and measurement.
-const PARTS: [(&str, fn(&Bench, &mut Figures) -> Result<(), String>); 8] = [
+const PARTS: [(&str, Measure); 8] = [
     (IDLE, idle::measure),
     (SQLITE, writes::measure_sqlite),
     (POSTGRES, writes::measure_postgres),
