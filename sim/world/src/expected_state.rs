@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use sindri_model::policy::REMOVAL_ANNOTATION;
 use sindri_model::{AgentId, Checksum, GeneratorId, ObjectKey, RevisionId, StackId};
 
@@ -27,6 +28,8 @@ pub enum Instruction {
 pub struct SubmittedRevision {
     /// Its id, as soon as the broker has returned it.
     pub id: Option<RevisionId>,
+    /// Time at which it was submitted.
+    pub submitted: Timestamp,
     /// Checksum of the bundle.
     pub checksum: Checksum,
     /// Objects that it declares; empty if the bundle is not valid.
@@ -38,10 +41,10 @@ pub struct SubmittedRevision {
 
 impl SubmittedRevision {
     /// Reads the bundle of a revision.
-    pub fn from_bundle(text: &str) -> Self {
+    pub fn from_bundle(text: &str, submitted: Timestamp) -> Self {
         let objects = read_bundle(text);
         let replaceable = objects.iter().map(|object| (object.key.clone(), object.may_be_replaced())).collect();
-        Self { id: None, checksum: Checksum::compute(text), objects, replaceable }
+        Self { id: None, submitted, checksum: Checksum::compute(text), objects, replaceable }
     }
 
     /// Returns true if the agent may delete an object of it and create it again.

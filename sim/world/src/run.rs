@@ -13,9 +13,10 @@ use crate::expected_state::ExpectedState;
 use crate::host_panic::message_of;
 use crate::interpreter::Interpreter;
 use crate::isolate::isolate;
-use crate::oracle::Violation;
-use crate::scenario::{Library, Scenario};
+use crate::oracle::{Violation, judge_successes, judge_texts};
+use crate::scenario::{Library, Scenario, Step};
 use crate::trace;
+use crate::worlds::SECRET_CANARY;
 
 /// Polling interval of simulated agents: the default of production.
 pub const POLLING_INTERVAL: Duration = sindri_agent::Settings::DEFAULT_POLLING_INTERVAL;
@@ -89,8 +90,9 @@ pub fn run(request: &RunRequest<'_>) -> Result<RunReport, String> {
 fn run_here(request: &RunRequest<'_>) -> Result<RunReport, String> {
     let (virtual_time, events, result) = simulate(request);
     let trace = trace::take();
+    let logged = trace.lines().iter().map(String::as_str).filter(|line| line.contains(" > "));
     let violation = match result {
-        Ok(()) => None,
+        Ok(()) => judge_texts(SECRET_CANARY, logged).err(),
         Err(StepError::Violation(violation)) => Some(violation),
         Err(other) => return Err(format!("{}, {other}", request.scenario.name)),
     };
@@ -141,6 +143,9 @@ impl Run<'_> {
             let suspects = self.world.inspect(agent, |oracle, _| oracle.suspects.clone()).unwrap_or_default();
             self.interpreter().judge_suspects(&suspects)?;
             self.check_leaks(agent, &failing)?;
+            if scenario.world {
+                self.judge_events(agent)?;
+            }
         }
         let is_calm = !self.request.is_explored();
         self.interpreter().check_expectations(is_calm)?;
@@ -163,6 +168,20 @@ impl Run<'_> {
             self.world.advance(interval)?;
         }
         Ok(())
+    }
+
+    fn judge_events(&mut self, agent: &str) -> Result<(), StepError> {
+        let events = self.interpreter().list_events_of(agent)?;
+        let messages = events.iter().filter_map(|event| event.message.as_deref());
+        judge_texts(SECRET_CANARY, messages).map_err(StepError::Violation)?;
+        // The journal does not tell which state a restore brought back.
+        let mut steps = self.request.scenario.steps.iter();
+        if steps.any(|(_, step)| matches!(step, Step::RestoreEtcd(_))) {
+            return Ok(());
+        }
+        let expected = self.expected.borrow();
+        let judged = self.world.inspect(agent, |oracle, _| judge_successes(oracle, agent, &events, &expected));
+        judged.unwrap_or(Ok(())).map_err(StepError::Violation)
     }
 
     fn check_leaks(&self, agent: &str, failing: &BTreeSet<String>) -> Result<(), StepError> {

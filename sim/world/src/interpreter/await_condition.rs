@@ -69,6 +69,12 @@ impl Interpreter<'_> {
             .then(|| format!("revision {number} was not reported as {expected}; last reported: {}", reported.trim())))
     }
 
+    /// Lists the events that an agent reported.
+    pub(crate) fn list_events_of(&mut self, agent: &str) -> Result<Vec<AgentEvent>, StepError> {
+        let agent = self.agent_id(agent)?;
+        self.ask_broker(move |client| async move { client.list_events(agent).await })
+    }
+
     /// Returns the last event that an agent reported about a revision.
     pub(super) fn last_outcome(
         &mut self,

@@ -10,6 +10,7 @@ use super::state::Interpreter;
 use crate::environment::{StepError, call_broker, register_agent};
 use crate::expected_state::{ExpectedStack, Instruction, SubmittedRevision, TargetReason};
 use crate::scenario::{Activation, LabelTarget, StackAnnotation, Submit};
+use crate::wall_clock::wall_time;
 
 /// Most attempts of one call to a broker that does not respond.
 const ATTEMPTS_MAX: u32 = 120;
@@ -70,7 +71,7 @@ impl Interpreter<'_> {
             self.create_stack(&submit.stack)?;
         }
         let id = self.read_stack(&submit.stack, |stack| stack.id)?;
-        let instruction = Instruction::Submit(SubmittedRevision::from_bundle(&text));
+        let instruction = Instruction::Submit(SubmittedRevision::from_bundle(&text, wall_time()));
         let revision = self.instruct(
             &submit.stack,
             |stack| stack.instructions.push(instruction),

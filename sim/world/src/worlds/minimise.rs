@@ -1,7 +1,7 @@
 //! Reduces a failing world to a short scenario that violates the same property.
 
 use super::reduction::{
-    drop_documents, drop_field_of_fault, list_smaller_fleets, merge_pauses, round_pauses, split_at_chunks,
+    drop_chunk, drop_documents, drop_field_of_fault, list_smaller_fleets, merge_pauses, round_pauses,
 };
 use crate::scenario::Scenario;
 
@@ -40,9 +40,6 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn accept(&mut self, candidate: Scenario) -> bool {
-        if !(self.is_time_left)() {
-            return false;
-        }
         self.runs += 1;
         let fails = (self.fails)(&candidate);
         if fails {
@@ -54,9 +51,9 @@ impl Search<'_> {
     /// Drops steps, first large chunks and then smaller ones (delta debugging).
     fn drop_steps(&mut self) {
         let mut size = self.best.steps.iter().count().div_ceil(2);
-        while size > 0 {
+        while size > 0 && (self.is_time_left)() {
             let mut start = 0;
-            while let Some(candidate) = split_at_chunks(&self.best, start, size) {
+            while let Some(candidate) = drop_chunk(&self.best, start, size).filter(|_| (self.is_time_left)()) {
                 if !self.accept(candidate) {
                     start += size;
                 }
@@ -67,9 +64,11 @@ impl Search<'_> {
 
     /// Tries every candidate of a list; after a success the list of the smaller scenario.
     fn try_all(&mut self, list: impl Fn(&Scenario) -> Vec<Scenario>) {
-        let mut tried = 0;
-        while let Some(candidate) = list(&self.best).into_iter().nth(tried) {
-            if !self.accept(candidate) {
+        let (mut candidates, mut tried) = (list(&self.best), 0);
+        while tried < candidates.len() && (self.is_time_left)() {
+            if self.accept(candidates[tried].clone()) {
+                candidates = list(&self.best);
+            } else {
                 tried += 1;
             }
         }

@@ -37,7 +37,7 @@ fn change_each(scenario: &Scenario, change: impl Fn(&Step) -> Vec<Step>) -> Vec<
 }
 
 /// Leaves out `size` steps from `start` on; `None` if there are none.
-pub fn split_at_chunks(scenario: &Scenario, start: usize, size: usize) -> Option<Scenario> {
+pub fn drop_chunk(scenario: &Scenario, start: usize, size: usize) -> Option<Scenario> {
     let steps = list_steps(scenario);
     if start >= steps.len() {
         return None;

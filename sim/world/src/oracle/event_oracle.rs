@@ -1,0 +1,130 @@
+//! Judges the events that an agent reported, once a run is over.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value;
+use sindri_model::wire::{AgentEvent, EventStatus};
+
+use super::violation::Violation;
+use super::write_oracle::WriteOracle;
+use crate::declared_object::DeclaredObject;
+use crate::expected_state::{ExpectedStack, ExpectedState};
+
+/// Checks that every success was true: since the revision was submitted, each of its objects was at some time as declared
+/// before the success was reported. Other clients may have changed an object in between.
+pub fn judge_successes(
+    oracle: &WriteOracle,
+    cluster: &str,
+    events: &[AgentEvent],
+    expected: &ExpectedState,
+) -> Result<(), Violation> {
+    let successes = events.iter().filter(|event| event.status == EventStatus::Success);
+    for event in successes {
+        let mut revisions = expected.stacks.values().flat_map(ExpectedStack::revisions);
+        let revision = revisions.find(|revision| revision.id == Some(event.deployment_object_id));
+        let Some(revision) = revision else { continue };
+        let is_missing = |object: &&DeclaredObject| {
+            let is_met = |live: &Value| object.is_met_by(live);
+            !object.is_applied_once() && !oracle.was_ever(&object.key, revision.submitted, event.created_at, is_met)
+        };
+        if let Some(object) = revision.objects.iter().find(is_missing) {
+            let message =
+                format!("the agent of {cluster} reported a success, and {} was never as declared", object.key);
+            return Err(Violation { oracle: "a-success-is-true", message });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no text has the content of a Secret, plain or encoded.
+pub fn judge_texts<'a>(secret: &str, texts: impl IntoIterator<Item = &'a str>) -> Result<(), Violation> {
+    // The last characters of the encoding depend on what follows the secret.
+    let whole = secret.len() / 3 * 3;
+    let encoded = BASE64.encode(&secret.as_bytes()[..whole]);
+    let leaked = texts.into_iter().find(|text| text.contains(secret) || text.contains(&encoded));
+    match leaked {
+        Some(text) => Err(Violation { oracle: "no-secret-in-a-text", message: format!("a Secret is in: {text}") }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use serde_json::json;
+    use sindri_apiserver::{Actor, StoredKey, Verb, Write};
+
+    use super::*;
+    use crate::expected_state::{Instruction, SubmittedRevision, TargetReason};
+
+    const ID: &str = "01b8dac5-b412-7592-a5c9-359bf5002870";
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a small number")
+    }
+
+    /// Returns the state of an operator who submitted a ConfigMap with this value.
+    fn expect_value(value: &str) -> ExpectedState {
+        let text = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{n: {value}}}}}");
+        let mut revision = SubmittedRevision::from_bundle(&text, at(1));
+        revision.id = ID.parse().ok();
+        let mut stack = ExpectedStack::new(ID.parse().expect("a valid id"));
+        stack.instructions.push(Instruction::Submit(revision));
+        stack.target("east", TargetReason::Id);
+        let mut expected = ExpectedState::default();
+        expected.stacks.insert("shop".to_owned(), stack);
+        expected
+    }
+
+    /// Returns the write with which an agent creates the ConfigMap with the value `one`.
+    fn create_object() -> Write {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "one"}});
+        let key = StoredKey {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            plural: "configmaps".to_owned(),
+            namespace: Some("default".to_owned()),
+            name: "a".to_owned(),
+        };
+        Write {
+            at: at(2),
+            actor: Actor::Client { user_agent: "sindri-agent/1".to_owned(), field_manager: String::new() },
+            verb: Verb::Apply,
+            subresource: "",
+            key: Arc::new(key),
+            uid: "7".to_owned(),
+            resource_version: 1,
+            before: None,
+            after: Some(Arc::new(object)),
+        }
+    }
+
+    fn success() -> AgentEvent {
+        let event = json!({
+            "id": ID, "created_at": at(3), "updated_at": at(3), "agent_id": ID, "deployment_object_id": ID,
+            "event_type": "DEPLOY", "status": "SUCCESS",
+        });
+        serde_json::from_value(event).expect("a valid event")
+    }
+
+    #[test]
+    fn a_success_without_the_declared_object_is_not_true() {
+        for (value, is_true) in [("one", true), ("two", false)] {
+            let expected = expect_value(value);
+            let mut oracle = WriteOracle::new("east");
+            oracle.judge(&create_object(), &expected).expect("a declared object is written");
+            assert_eq!(judge_successes(&oracle, "east", &[success()], &expected).is_ok(), is_true, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_as_it_is_and_encoded() {
+        let encoded = BASE64.encode("canary-1 and more");
+        assert!(judge_texts("canary-1", ["nothing", "here: canary-1"]).is_err());
+        assert!(judge_texts("canary-1", [encoded.as_str()]).is_err());
+        assert!(judge_texts("canary-1", ["canary-2", ""]).is_ok());
+    }
+}
