@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::state::Interpreter;
 use sindri_model::ObjectKey;
 
+use crate::declared_fields::has_declared_fields;
 use crate::declared_object::DeclaredObject;
 use crate::environment::StepError;
 use crate::expected_state::SubmittedRevision;
@@ -146,19 +147,15 @@ fn find_immutable_change(live: &Value, manifest: &Value) -> Option<&'static str>
         "StatefulSet" => &["/spec/selector", "/spec/serviceName"],
         "Job" => &["/spec/template/spec/containers/0/image"],
         "StorageClass" => &["/provisioner"],
-        "Secret" if live["immutable"] == true => &["/immutable", "/stringData/n", "/type"],
+        // Nothing of an immutable Secret may change.
+        "Secret" if live["immutable"] == true && !has_declared_fields(live, manifest) => return Some("data"),
         "Secret" => &["/type"],
         "PersistentVolumeClaim" => &["/spec/accessModes"],
         _ => &[],
     };
     let differs = |field: &&&str| match **field {
-        // An immutable Secret is compared as a whole: any change is rejected.
-        "/stringData/n" => true,
         // A Secret without a type is Opaque, and nothing declares the type of such a live Secret.
-        "/type" => {
-            let declared = manifest["type"].as_str().unwrap_or("Opaque");
-            live["type"].as_str() != Some(declared)
-        }
+        "/type" => live["type"].as_str() != Some(manifest["type"].as_str().unwrap_or("Opaque")),
         field => manifest.pointer(field).is_some_and(|declared| live.pointer(field) != Some(declared)),
     };
     fields.iter().find(differs).copied()
