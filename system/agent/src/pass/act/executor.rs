@@ -48,7 +48,6 @@ impl Executor<'_> {
         let writer = Writer { cluster: self.cluster, stack: self.stack, inventory: &before };
         let recorder = OnceRecorder::new(self.inventory_cluster, self.stack, self.inventory);
         if let Err(error) = writer.write_all(plan, validation, &recorder, &mut result, &mut created).await {
-            // A newer revision that waits may declare the same namespaces; its pass deletes those that it does not.
             let (cluster, stack, claims) = (self.delete_cluster, self.stack, self.claims);
             let rollback = NamespaceRollback { cluster, stack, inventory: self.inventory, claims };
             let deleted = rollback.delete(&created, &result).await;

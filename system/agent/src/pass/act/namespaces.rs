@@ -53,7 +53,7 @@ impl NamespaceRollback<'_> {
                 tracing::info!("kept {}, {reason}", namespace.key);
                 continue;
             }
-            // The claims are out of date now: a stack that is new may have objects there.
+            // The claims are out of date now: a new stack, or a newer revision of this one, may have objects there.
             if self.cluster.has_ended_retries() {
                 break;
             }
