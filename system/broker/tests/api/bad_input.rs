@@ -1,11 +1,14 @@
 //! Invalid input: each error has its status and its code, and nothing is stored.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::body::Body;
 use http::{Method, Request};
 use serde_json::{Value, json};
 use sindri_broker::BODY_BYTES_MAX;
 
-use crate::support::{BUNDLE, Fleet, TestResponse};
+use crate::support::{Api, BUNDLE, Fleet, TestResponse};
 
 const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 const YAML: &str = "application/yaml";
@@ -319,4 +322,19 @@ async fn a_large_bundle_is_parsed_only_for_the_owner_of_the_stack() {
     assert_eq!(fleet.api.post(&other.1, &unknown, &hostile).await.expect_error(404), "stack_not_found");
     let owner = fleet.api.post(&fleet.generator.1, &path, &hostile).await;
     assert_eq!(owner.expect_error(400), "invalid_deployment_object");
+}
+
+#[tokio::test]
+async fn a_large_json_body_is_parsed_on_another_thread_and_a_small_one_at_once() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counter = runs.clone();
+    let api = Api::with_threads(Arc::new(move |work| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        work();
+    }))
+    .await;
+    api.post(&api.admin, "/generators", &json!({"name": "small"})).await.expect_status(201);
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    api.post(&api.admin, "/generators", &json!({"name": "x".repeat(64 * 1024)})).await.expect_status(400);
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
 }

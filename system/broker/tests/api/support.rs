@@ -11,7 +11,8 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sindri_broker::{
-    Bounds, Broker, EncryptionKey, Quotas, Sender, SqliteStore, TargetPolicy, WebhookSettings, router, system_connector,
+    Bounds, Broker, EncryptionKey, Quotas, RunOnThread, Sender, SqliteStore, TargetPolicy, WebhookSettings, router,
+    system_connector,
 };
 use sindri_model::{Clock, Entropy, Pak};
 use tower::ServiceExt;
@@ -103,6 +104,15 @@ impl Api {
         let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
         broker.create_admin_key(&admin).await.unwrap();
         Self { router: router(broker.with_quotas(quotas)), admin: admin.reveal() }
+    }
+
+    /// Starts a broker that runs long computations with this function.
+    pub async fn with_threads(run: RunOnThread) -> Self {
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
+        let store = SqliteStore::open(":memory:", None).unwrap();
+        let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
+        broker.create_admin_key(&admin).await.unwrap();
+        Self { router: router(broker.with_threads(run)), admin: admin.reveal() }
     }
 
     /// Starts a broker whose polls never wait, with or without webhooks.

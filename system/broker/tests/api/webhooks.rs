@@ -39,6 +39,16 @@ async fn a_subscription_returns_only_the_generated_secret_and_only_once() {
 }
 
 #[tokio::test]
+async fn a_subscription_has_the_name_of_the_administrator_who_created_it() {
+    let api = Api::new().await;
+    let anna = api.create_admin("anna", "admin").await;
+    let created = api.post(&anna.1, "/webhooks", &request()).await.expect_status(201).json();
+    assert_eq!(created["created_by"], "anna");
+    let shown = api.get(&api.admin, &format!("/webhooks/{}", text(&created["id"]))).await.expect_status(200).json();
+    assert_eq!(shown["created_by"], "anna");
+}
+
+#[tokio::test]
 async fn an_invalid_subscription_is_rejected_without_repeating_a_secret() {
     let fleet = Fleet::new().await;
     let (api, unknown) = (&fleet.api, "00000000-0000-4000-8000-000000000000");

@@ -22,6 +22,8 @@ use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 
 const JSON: &str = "application/json";
+/// Size from which a body is parsed on another thread.
+pub(crate) const LARGE_BYTES: usize = 16 * 1024;
 /// NUL in a URI.
 const NUL_IN_URI: &str = "%00";
 /// NUL in JSON, where it must be escaped.
@@ -90,7 +92,7 @@ impl<T: JsonSchema> DescribeRequest for QueryParams<T> {
 /// JSON body. An empty body is read as `{}`, for operations whose fields are all optional.
 pub(crate) struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Broker> for JsonBody<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Broker> for JsonBody<T> {
     type Rejection = ErrorResponse;
 
     async fn from_request(request: Request, broker: &Broker) -> Result<Self, ErrorResponse> {
@@ -100,7 +102,7 @@ impl<T: DeserializeOwned> FromRequest<Broker> for JsonBody<T> {
             return parse_json(b"{}", parsing).map(Self);
         }
         if media == JSON || media.ends_with("+json") {
-            return parse_json(&bytes, parsing).map(Self);
+            return parse_body(broker, bytes, parsing).await.map(Self);
         }
         Err(unsupported_media_type(format!("the body must be {JSON}, not {media}")))
     }
@@ -120,7 +122,7 @@ impl<T: JsonSchema> DescribeRequest for JsonBody<T> {
 /// JSON body that may be omitted.
 pub(crate) struct OptionalJsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Broker> for OptionalJsonBody<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Broker> for OptionalJsonBody<T> {
     type Rejection = ErrorResponse;
 
     async fn from_request(request: Request, broker: &Broker) -> Result<Self, ErrorResponse> {
@@ -178,8 +180,21 @@ impl Parsing {
 /// Limit on the unknown fields that an error names.
 const UNKNOWN_FIELDS_MAX: usize = 10;
 
-/// Deserializes a JSON body.
-pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8], parsing: Parsing) -> Result<T, ErrorResponse> {
+/// Deserializes a JSON body, a large one on another thread.
+pub(crate) async fn parse_body<T: DeserializeOwned + Send + 'static>(
+    broker: &Broker,
+    bytes: Bytes,
+    parsing: Parsing,
+) -> Result<T, ErrorResponse> {
+    if bytes.len() < LARGE_BYTES {
+        return parse_json(&bytes, parsing);
+    }
+    let parsed = broker.offload.run(move || parse_json(&bytes, parsing)).await;
+    parsed.unwrap_or_else(|| Err(ErrorResponse::bad_request("invalid_json", "the body cannot be parsed")))
+}
+
+/// Deserializes JSON.
+fn parse_json<T: DeserializeOwned>(bytes: &[u8], parsing: Parsing) -> Result<T, ErrorResponse> {
     let to_response = |error: serde_json::Error| {
         ErrorResponse::bad_request("invalid_json", format!("the body is not valid JSON for this operation: {error}"))
     };

@@ -20,7 +20,7 @@ use crate::api::http::denial::Denial;
 use crate::api::http::describe::{DescribeRequest, Operation};
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{
-    JsonBody, Parsing, PathParams, QueryParams, media_type, parse_json, read_body, unsupported_media_type,
+    JsonBody, LARGE_BYTES, Parsing, PathParams, QueryParams, media_type, parse_body, read_body, unsupported_media_type,
 };
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::ListParams;
@@ -29,8 +29,6 @@ use crate::broker::Broker;
 use crate::store::{KeyHolder, NewRevision, WriteContext};
 
 const INVALID: &str = "invalid_deployment_object";
-/// Size from which a bundle is parsed on another thread, and only for the owner of the stack.
-const LARGE_BYTES: usize = 16 * 1024;
 
 /// Query parameter for submissions in YAML, whose body has no field for it.
 #[derive(Deserialize, JsonSchema)]
@@ -50,7 +48,7 @@ impl FromRequest<Broker> for Submission {
         let (media, parsing) = (media_type(request.headers()), Parsing::requested(request.headers())?);
         let body = read_body(request, broker).await?;
         match media.as_str() {
-            "application/json" => parse_json(&body, parsing).map(Self),
+            "application/json" => parse_body(broker, body, parsing).await.map(Self),
             "application/yaml" | "text/yaml" | "application/x-yaml" => {
                 let text = String::from_utf8(body.into());
                 let yaml_content =
@@ -85,6 +83,7 @@ pub(crate) async fn submit(
     // The time of submission is the time at which the whole body has arrived.
     context.time = broker.clock.now();
     request.is_deletion_marker |= marker.deletion_marker;
+    // A large bundle is parsed on another thread, and only for the owner of the stack.
     let request = if request.yaml_content.len() < LARGE_BYTES {
         check_request(&request).map(|()| request)?
     } else {

@@ -22,7 +22,7 @@ use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
 use crate::broker::Broker;
 use crate::event_types::EventType;
-use crate::store::{EncryptedParts, StoreError, WebhookRecord, WriteContext};
+use crate::store::{EncryptedParts, KeyHolder, StoreError, WebhookRecord, WriteContext};
 use crate::webhooks::WebhookSettings;
 use crate::webhooks::encrypted_parts::EncryptedPart;
 use crate::webhooks::schedule::RETRIES_DEFAULT;
@@ -79,7 +79,7 @@ pub(crate) async fn create(
         auth_header: request.auth_header.as_deref().map(|header| encrypt(EncryptedPart::AuthHeader, header)),
         signing_secret: encrypt(EncryptedPart::SigningSecret, &secret.reveal()),
     };
-    let webhook = new_webhook(id, request, &context);
+    let webhook = new_webhook(id, request, find_creator(&broker, &context).await?, &context);
     broker.store.create_webhook(context, WebhookRecord { public: webhook.clone(), encrypted }).await?;
     Ok(CreatedWebhook { webhook, generated: is_generated.then_some(secret) })
 }
@@ -103,7 +103,20 @@ async fn check_request(
     Ok(request)
 }
 
-fn new_webhook(id: WebhookId, request: CreateWebhookRequest, context: &WriteContext) -> WebhookResponse {
+/// Returns the name of the administrator that makes the request.
+async fn find_creator(broker: &Broker, context: &WriteContext) -> Result<Option<String>, StoreError> {
+    match context.actor {
+        Some(KeyHolder::Admin(admin)) => Ok(Some(broker.store.get_admin(admin).await?.name)),
+        Some(KeyHolder::Agent(_) | KeyHolder::Generator(_)) | None => Ok(None),
+    }
+}
+
+fn new_webhook(
+    id: WebhookId,
+    request: CreateWebhookRequest,
+    created_by: Option<String>,
+    context: &WriteContext,
+) -> WebhookResponse {
     WebhookResponse {
         id,
         name: request.name,
@@ -115,7 +128,7 @@ fn new_webhook(id: WebhookId, request: CreateWebhookRequest, context: &WriteCont
         enabled: true,
         max_retries: request.max_retries.unwrap_or(i64::from(RETRIES_DEFAULT)),
         timeout_seconds: request.timeout_seconds.unwrap_or(TIMEOUT_SECONDS_DEFAULT),
-        created_by: Some("admin".to_owned()),
+        created_by,
         created_at: context.time,
         updated_at: context.time,
     }
