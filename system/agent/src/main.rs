@@ -11,7 +11,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_agent::cluster::{Cluster, ConnectError, sender};
 use sindri_agent::{Agent, AgentError, Probes, RetryPolicy, list_orphans, preview_passes};
 use sindri_model::{Clock, Entropy};
-use sindri_process::{Config, ConfigError, Signals, Startup, logs};
+use sindri_process::{Config, ConfigError, Signals, Startup, TraceExport, TraceExportError, logs};
+use sindri_traces::with_request_id;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -33,6 +34,8 @@ enum StartError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Setup(#[from] SetupError),
+    #[error(transparent)]
+    Traces(#[from] TraceExportError),
     #[error(transparent)]
     Cluster(#[from] ConnectError),
     #[error("cannot listen on {address}: {source}")]
@@ -74,14 +77,19 @@ fn start() -> Result<(), StartError> {
         // The program has no other command.
         Some(_) | None => Command::Run,
     };
-    // The agent has no requests whose id its log lines could include.
-    logs::init(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), || None);
+    // Log lines of a pass have the id of the request that submitted the revision.
+    let request_id = || with_request_id(|id| id.map(str::to_owned));
+    let start_export = |endpoint| TraceExport::start(endpoint, settings::PROGRAM.name, settings::PROGRAM.version);
+    let traces = config.get(&settings::OTLP_ENDPOINT).map(start_export).transpose()?;
+    logs::init(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), request_id, traces.as_ref());
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    match command {
+    let result = match command {
         Command::Run => runtime.block_on(run(&config)),
         Command::Plan => runtime.block_on(print_plan(&config)),
         Command::Orphans => runtime.block_on(print_orphans(&config)),
-    }
+    };
+    traces.into_iter().for_each(TraceExport::end);
+    result
 }
 
 async fn print_plan(config: &Config) -> Result<(), StartError> {

@@ -33,7 +33,6 @@ pub use broker::{BODY_BYTES_MAX, Bounds, Broker, LiveSettings, Reload};
 pub use metrics::Metrics;
 pub use offload::RunOnThread;
 pub use quotas::Quotas;
-pub use request_id::with_request_id;
 pub use retention::Retention;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use sindri_broker::{Bounds, Limits, RunOnThread, ServeOptions, TrustedProxies, serve_with, with_request_id};
-use sindri_process::{Config, Signals, Startup, logs};
+use sindri_broker::{Bounds, Limits, RunOnThread, ServeOptions, TrustedProxies, serve_with};
+use sindri_process::{Config, Signals, Startup, TraceExport, logs};
+use sindri_traces::with_request_id;
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -50,13 +51,17 @@ fn run() -> Result<(), StartError> {
         Startup::Run { config, command } => (config, command),
     };
     let request_id = || with_request_id(|id| id.map(str::to_owned));
-    logs::init(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), request_id);
+    let start_export = |endpoint| TraceExport::start(endpoint, settings::PROGRAM.name, settings::PROGRAM.version);
+    let traces = config.get(&settings::OTLP_ENDPOINT).map(start_export).transpose()?;
+    logs::init(config.text(&settings::LOG_FORM), config.text(&settings::LOG_LEVEL), request_id, traces.as_ref());
     descriptors::raise_limit();
     let runtime = build_runtime(config.count(&settings::WORKERS))?;
-    match command {
+    let result = match command {
         Some((name, arguments)) => runtime.block_on(commands::run(&config, &name, &arguments)),
         None => runtime.block_on(start(&config)),
-    }
+    };
+    traces.into_iter().for_each(TraceExport::end);
+    result
 }
 
 async fn start(config: &Config) -> Result<(), StartError> {

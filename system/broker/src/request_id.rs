@@ -1,38 +1,16 @@
 //! Request ids, which connect the log lines of a request with its response.
 //!
-//! A client may send one, otherwise the broker generates it. It is a task-local value instead of a tracing span, so that a
-//! request without log lines formats nothing.
+//! A client may send one, otherwise the broker generates it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 use sindri_model::Entropy;
-
-/// Header of requests and responses.
-pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use sindri_traces::{REQUEST_ID, RequestContext, TRACEPARENT, Traceparent};
 
 /// Limit on the id of a client.
 const CHARS_MAX: usize = 128;
-
-tokio::task_local! {
-    static CURRENT: HeaderValue;
-}
-
-/// Calls a function with the id of the current request; `None` outside of requests.
-pub fn with_request_id<R>(read: impl FnOnce(Option<&str>) -> R) -> R {
-    let mut read = Some(read);
-    let result = CURRENT.try_with(|id| read.take().map(|read| read(id.to_str().ok())));
-    match result {
-        Ok(Some(result)) => result,
-        Ok(None) | Err(_) => read.take().expect("called at most once")(None),
-    }
-}
-
-/// Runs a future with this request id as the current one.
-pub(crate) async fn scope_request_id<F: Future>(id: HeaderValue, future: F) -> F::Output {
-    CURRENT.scope(id, future).await
-}
 
 /// Generates unique ids: random bytes of the process, and a counter.
 pub(crate) struct RequestIds {
@@ -45,8 +23,14 @@ impl RequestIds {
         Self { process: entropy.bytes(), count: AtomicU64::new(0) }
     }
 
+    /// Returns the id of a request and its position in a trace, if the client sent one.
+    pub(crate) fn read_context(&self, headers: &HeaderMap) -> RequestContext {
+        let traceparent = headers.get(TRACEPARENT).and_then(|value| Traceparent::parse(value.to_str().ok()?));
+        RequestContext { id: self.get_or_generate(headers), traceparent }
+    }
+
     /// Returns the id that the client sent if it is valid, otherwise a new one.
-    pub(crate) fn get_or_generate(&self, headers: &HeaderMap) -> HeaderValue {
+    fn get_or_generate(&self, headers: &HeaderMap) -> HeaderValue {
         let sent = headers.get(REQUEST_ID).filter(|value| is_valid(value.as_bytes()));
         // Copied, because a header keeps the whole buffer of its connection alive.
         sent.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok()).unwrap_or_else(|| self.generate())
@@ -91,12 +75,5 @@ mod tests {
             assert!(generated.to_str().unwrap().starts_with("abababababababab00000000000000"), "{generated:?}");
         }
         assert_ne!(ids.get_or_generate(&HeaderMap::new()), ids.get_or_generate(&HeaderMap::new()));
-    }
-
-    #[test]
-    fn the_id_is_set_only_inside_of_the_request() {
-        let read_id = || with_request_id(|id| id.map(str::to_owned));
-        let inside = CURRENT.sync_scope(HeaderValue::from_static("a"), read_id);
-        assert_eq!((inside.as_deref(), read_id()), (Some("a"), None));
     }
 }

@@ -12,8 +12,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use http::HeaderValue;
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_client::{Client, Trust, with_tls};
+use sindri_process::{Setting, TraceExport, logs};
+use sindri_traces::{RequestContext, SPANS, run_in_request};
 
 use commands::{admin, agent, apply, approvals, events, stack, status, target};
 use failure::Failure;
@@ -34,6 +37,9 @@ struct Flags {
     /// File with the access key.
     #[arg(long, global = true, env = "SINDRI_KEY_FILE", value_name = "FILE", conflicts_with = "key")]
     key_file: Option<PathBuf>,
+    /// URL of a collector to which the trace of this command is exported by OTLP over HTTP.
+    #[arg(long, global = true, env = "SINDRI_OTLP_ENDPOINT", value_name = "URL")]
+    otlp_endpoint: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -97,10 +103,41 @@ fn main() -> ExitCode {
 fn run(flags: Flags) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Operation(format!("cannot start the runtime: {error}")))?;
-    runtime.block_on(async {
-        let client = create_client(&flags)?;
-        execute(&client, flags.command).await
-    })
+    let traces = start_traces(&flags)?;
+    let result = runtime.block_on(run_in_request(
+        Some(new_request()),
+        || tracing::trace_span!(target: SPANS, "sindri", otel.kind = "client"),
+        async {
+            let client = create_client(&flags)?;
+            execute(&client, flags.command).await
+        },
+    ));
+    traces.into_iter().for_each(TraceExport::end);
+    result
+}
+
+/// Returns a request with a new id, which the log lines of the broker and of the agents have too.
+fn new_request() -> RequestContext {
+    let id = hex::encode(random_bytes());
+    RequestContext { id: HeaderValue::try_from(id).expect("digits are valid in a header"), traceparent: None }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the process owns entropy")]
+fn random_bytes() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has entropy");
+    bytes
+}
+
+/// Starts the export of the command's trace, if a collector is set.
+fn start_traces(flags: &Flags) -> Result<Option<TraceExport>, Failure> {
+    let Some(endpoint) = &flags.otlp_endpoint else { return Ok(None) };
+    let to_usage = |reason: String| Failure::Usage(format!("--otlp-endpoint: {reason}"));
+    Setting::otlp_endpoint("otlp_endpoint").check(endpoint).map_err(to_usage)?;
+    let traces = TraceExport::start(endpoint, "sindri", env!("CARGO_PKG_VERSION"));
+    let traces = traces.map_err(|error| Failure::Operation(error.to_string()))?;
+    logs::init("off", "error", || None, Some(&traces));
+    Ok(Some(traces))
 }
 
 async fn execute(client: &Client, command: Command) -> Result<(), Failure> {

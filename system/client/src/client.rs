@@ -15,6 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use sindri_model::Problem;
 use sindri_model::wire::STRICT_HEADER;
+use sindri_traces::SPANS;
+use tracing::{Instrument, Span};
 
 use crate::broker_kind::ObservedKind;
 use crate::connector::Connector;
@@ -97,6 +99,15 @@ impl Call {
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
+    }
+
+    /// Creates the span of the call. A call that is not part of a request has none.
+    fn span(&self) -> Span {
+        if Span::current().is_disabled() {
+            return Span::none();
+        }
+        let name = &self.operation;
+        tracing::trace_span!(target: SPANS, "call", otel.kind = "client", otel.name = %name, http.request.method = %self.method)
     }
 
     /// Creates the error for an unusable response.
@@ -182,7 +193,7 @@ impl Client {
     /// Sends a call and reads the whole response; a status of 400 and above is an error.
     pub(crate) async fn send(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
         let deadline = self.limits.deadline + call.long_poll_wait;
-        let result = tokio::time::timeout(deadline, self.send_without_timeout(call)).await;
+        let result = tokio::time::timeout(deadline, self.send_without_timeout(call).instrument(call.span())).await;
         let response = result.unwrap_or_else(|_| {
             Err(self.unreachable(call, format!("no response within {} s", deadline.as_secs_f32())))
         })?;
@@ -205,6 +216,7 @@ impl Client {
             .parse()
             .map_err(|error| call.malformed_response(format!("the URL is invalid: {error}")))?;
         request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
+        sindri_traces::add_headers(request.headers_mut());
         if self.is_strict {
             request.headers_mut().insert(STRICT_HEADER, HeaderValue::from_static("true"));
         }

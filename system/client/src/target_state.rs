@@ -13,6 +13,7 @@ use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sindri_model::wire::{
     AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, HeldRevisions,
+    REQUESTS_HEADER, SubmittingRequests,
 };
 use sindri_model::{AgentId, Checksum, Epoch, RevisionId, Sequence, StackId};
 
@@ -38,6 +39,8 @@ pub enum TargetStateResponse {
         epoch: Epoch,
         /// Status of the agent, if the response has it.
         status: Option<AgentStatus>,
+        /// Requests that submitted the newest revisions, as far as the response has them.
+        requests: SubmittingRequests,
     },
 }
 
@@ -125,7 +128,13 @@ impl Client {
         let objects = keep_newest(call.deserialize(&response.body)?);
         check_target_state(&objects).map_err(|reason| call.malformed_response(reason))?;
         let epoch = objects.last().map_or(Sequence::default(), |newest| newest.sequence_id).epoch();
-        Ok(TargetStateResponse::Changed { objects, etag: None, epoch, status: None })
+        Ok(TargetStateResponse::Changed {
+            objects,
+            etag: None,
+            epoch,
+            status: None,
+            requests: SubmittingRequests::default(),
+        })
     }
 }
 
@@ -153,7 +162,9 @@ fn parse_changed(
     check_target_state(&objects).map_err(|reason| call.malformed_response(reason))?;
     let etag = response.headers.get(ETAG).and_then(|value| value.to_str().ok());
     let etag = etag.map(|etag| etag.trim_start_matches("W/").to_owned());
-    Ok(TargetStateResponse::Changed { objects, etag, epoch, status: read_agent_status(&response.headers) })
+    let requests = response.headers.get(REQUESTS_HEADER).and_then(|value| value.to_str().ok());
+    let requests = requests.map(SubmittingRequests::from_header).unwrap_or_default();
+    Ok(TargetStateResponse::Changed { objects, etag, epoch, status: read_agent_status(&response.headers), requests })
 }
 
 /// Adds the bundles that the broker left out. The check of the checksums finds one that was left out and is not held.

@@ -60,7 +60,7 @@ const EPOCH_AND_ETAG: &str = "x-sindri-epoch: 3\r\netag: \"t\"\r\n";
 async fn a_valid_target_state_is_accepted() {
     let body = format!("[{},{}]", valid_revision(1, 4), valid_revision(2, 7));
     let (state, request) = poll(&format_response("200 OK", EPOCH_AND_ETAG, &body), None).await;
-    let TargetStateResponse::Changed { objects, etag, epoch, status: None } = state.unwrap() else {
+    let TargetStateResponse::Changed { objects, etag, epoch, status: None, .. } = state.unwrap() else {
         panic!("unchanged")
     };
     assert_eq!((objects.len(), etag.as_deref(), epoch), (2, Some("\"t\""), Epoch(3)));

@@ -1,5 +1,5 @@
-//! Code that every process of Sindri shares: layered settings that know the source of each value, logging, and the
-//! signals that request a shutdown.
+//! Code that every process of Sindri shares: layered settings that know the source of each value, logging, the export of
+//! traces, and the signals that request a shutdown.
 //!
 //! A process describes itself and its table of settings in a [`Program`]. Arguments and environment are injected.
 
@@ -10,9 +10,11 @@ mod program;
 mod setting;
 mod signals;
 mod startup;
+mod trace_export;
 
 pub use config::{Config, ConfigError, Source};
 pub use program::{Program, Rule};
 pub use setting::{CustomType, MASK, Setting, SettingType};
 pub use signals::Signals;
 pub use startup::Startup;
+pub use trace_export::{TraceExport, TraceExportError};

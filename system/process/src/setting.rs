@@ -33,6 +33,22 @@ pub struct CustomType {
     pub redact: fn(&str) -> String,
 }
 
+/// Type of a URL of an HTTP server.
+const HTTP_URL: CustomType = CustomType {
+    placeholder: "URL",
+    is_valid: is_http_url,
+    expected: "must be like http://HOST:PORT, without a user or a query",
+    redact: |text| if is_http_url(text) { text.to_owned() } else { MASK.to_owned() },
+};
+
+fn is_http_url(text: &str) -> bool {
+    let uri: Result<http::Uri, _> = text.parse();
+    uri.is_ok_and(|uri| {
+        let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some() && !has_user && uri.query().is_none()
+    })
+}
+
 /// One setting.
 #[derive(Debug)]
 pub struct Setting {
@@ -77,6 +93,13 @@ impl Setting {
     pub const fn log_level(key: &'static str) -> Self {
         let choices = SettingType::Choice(&["error", "warn", "info", "debug", "trace"]);
         Self::plain(key, "log-level", choices, "Minimum level of log lines").with_default("info")
+    }
+
+    /// Creates the setting of the collector of traces.
+    pub const fn otlp_endpoint(key: &'static str) -> Self {
+        let help = "URL of a collector to which traces are exported by OTLP over HTTP, such as http://collector:4318; \
+                    without it, none are";
+        Self::plain(key, "otlp-endpoint", SettingType::Custom(&HTTP_URL), help)
     }
 
     /// Checks that `text` is a valid value; fails with a description of the valid ones.

@@ -165,6 +165,8 @@ pub const LISTEN: Setting = Setting::plain(
 pub const LOG_FORM: Setting = Setting::log_format("agent.log.form");
 /// Level of log lines.
 pub const LOG_LEVEL: Setting = Setting::log_level("agent.log.level");
+/// Collector of traces.
+pub const OTLP_ENDPOINT: Setting = Setting::otlp_endpoint("agent.otlp.endpoint");
 
 /// Program and settings of the agent.
 pub static PROGRAM: Program = Program {
@@ -195,6 +197,7 @@ pub static PROGRAM: Program = Program {
         &LISTEN,
         &LOG_FORM,
         &LOG_LEVEL,
+        &OTLP_ENDPOINT,
     ],
     rules: &[Rule::OneAtMost(&PAK, &PAK_FILE)],
     example: &PAK,

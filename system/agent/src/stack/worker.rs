@@ -10,8 +10,10 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use sindri_model::{RevisionId, StackId};
+use sindri_traces::{SPANS, run_in_request};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::reconciler::{PassInterrupts, Reconciler, TURN_MAX};
 use super::state::StackState;
@@ -81,7 +83,10 @@ impl Worker<'_> {
                     busy.insert(stack, pass);
                     let longest = if state.stuck == Some(revision.id) { TURN_STUCK_MAX } else { TURN_MAX };
                     turn = Some((stack, Instant::now() + longest));
-                    running.push(self.reconciler.reconcile(revision, state, interrupts));
+                    let request = revision.request().filter(|_| !state.applied_is(revision.id)).cloned();
+                    let span = create_span(&revision);
+                    let pass = self.reconciler.reconcile(revision, state, interrupts);
+                    running.push(run_in_request(request, span, pass));
                     continue;
                 }
                 Some(NextPass::At(time)) => Some(time),
@@ -174,6 +179,13 @@ impl Worker<'_> {
             self.reconciler.ready_stacks.retain(&stacks);
         }
     }
+}
+
+/// Returns the function that creates the span of a pass. A pass is part of the request that submitted the revision until the
+/// revision is applied; later ones correct drift.
+fn create_span(revision: &Revision) -> impl FnOnce() -> Span + use<> {
+    let (stack, id, sequence) = (revision.stack_id, revision.id, revision.sequence_id);
+    move || tracing::trace_span!(target: SPANS, "pass", otel.kind = "consumer", %stack, revision = %id, %sequence)
 }
 
 async fn sleep_until_some(time: Option<Instant>) {

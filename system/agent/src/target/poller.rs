@@ -109,18 +109,20 @@ impl Poller<'_> {
             TargetStateResponse::Changed { etag: new, status, .. } if new.is_some() && new == known.etag => {
                 (status, None)
             }
-            TargetStateResponse::Changed { objects, etag, epoch, status } => (status, Some((objects, etag, epoch))),
+            TargetStateResponse::Changed { objects, etag, epoch, status, requests } => {
+                (status, Some((objects, requests, etag, epoch)))
+            }
         };
         let is_active = match status {
             Some(status) => status == AgentStatus::Active,
             None => self.read_status().await?,
         };
         self.set_active(is_active);
-        let Some((objects, new_etag, epoch)) = changed.filter(|_| is_active) else { return Ok(false) };
+        let Some((objects, requests, new_etag, epoch)) = changed.filter(|_| is_active) else { return Ok(false) };
         let parse = async {
             // The request for the policies is sent first: bundles are parsed while the broker responds to it.
             yield_now().await;
-            self.target.parse_revisions(objects)
+            self.target.parse_revisions(objects, &requests)
         };
         let (policies, revisions) = join(fetch_policies(self.broker, self.agent), parse).await;
         let claims = Claims::new(self.cluster.default_namespace());

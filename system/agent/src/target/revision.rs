@@ -4,8 +4,9 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sindri_model::wire::DeploymentObject;
+use sindri_model::wire::{DeploymentObject, SubmittingRequest};
 use sindri_model::{Bundle, BundleError, ObjectKey};
+use sindri_traces::RequestContext;
 
 /// Keys of the objects that a revision declares; `None` if its bundle cannot be parsed.
 pub type DeclaredKeys = Option<Vec<Arc<ObjectKey>>>;
@@ -15,6 +16,8 @@ pub struct Revision {
     wire: DeploymentObject,
     /// True if it was read from the copy in the cluster, because the broker has not responded yet.
     is_from_copy: bool,
+    /// Request that submitted it, if the broker has named it.
+    request: Option<RequestContext>,
     /// Keys of the declared objects.
     pub declared: DeclaredKeys,
     /// Parsed bundle, until the first pass takes it. The pass keeps its own form, so that only one stays in memory.
@@ -27,6 +30,11 @@ impl Revision {
         Self::parse(wire, false)
     }
 
+    /// Returns the same revision with the request that submitted it.
+    pub fn with_request(self, request: Option<&SubmittingRequest>) -> Self {
+        Self { request: request.and_then(RequestContext::from_origin), ..self }
+    }
+
     /// Parses the bundle of a deployment object of the copy in the cluster.
     pub fn from_copy(wire: DeploymentObject) -> Self {
         Self::parse(wire, true)
@@ -35,7 +43,7 @@ impl Revision {
     fn parse(wire: DeploymentObject, is_from_copy: bool) -> Self {
         let bundle = parse_bundle(&wire).ok();
         let keys = |bundle: &Bundle| bundle.objects().iter().map(|object| object.key.clone()).collect();
-        Self { declared: bundle.as_ref().map(keys), bundle: Mutex::new(bundle), wire, is_from_copy }
+        Self { declared: bundle.as_ref().map(keys), bundle: Mutex::new(bundle), wire, is_from_copy, request: None }
     }
 
     /// Returns true if the broker has sent an equal deployment object.
@@ -46,6 +54,11 @@ impl Revision {
     /// Returns true if it was read from the copy in the cluster: only drift is corrected, and nothing is deleted.
     pub fn is_from_copy(&self) -> bool {
         self.is_from_copy
+    }
+
+    /// Returns the request that submitted it, if the broker has named it.
+    pub fn request(&self) -> Option<&RequestContext> {
+        self.request.as_ref()
     }
 
     /// Returns the parsed bundle; parses it again if an earlier call took it.

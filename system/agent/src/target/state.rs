@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sindri_model::wire::{DeploymentObject, StackDependency, StackPolicy};
+use sindri_model::wire::{DeploymentObject, StackDependency, StackPolicy, SubmittingRequests};
 use sindri_model::{Epoch, StackId};
 use tokio::sync::Notify;
 
@@ -152,14 +152,23 @@ impl LatestTargetState {
         self.lock().policies.get(&stack).map(|policy| policy.depends_on.clone()).unwrap_or_default()
     }
 
-    /// Parses the deployment objects of a response; reuses the revisions that are already known.
-    pub fn parse_revisions(&self, objects: Vec<DeploymentObject>) -> Vec<PolledRevision> {
+    /// Parses the deployment objects of a response, which names the requests that submitted some of them; reuses the revisions
+    /// that are already known.
+    pub fn parse_revisions(
+        &self,
+        objects: Vec<DeploymentObject>,
+        requests: &SubmittingRequests,
+    ) -> Vec<PolledRevision> {
         let before = self.lock().revisions.clone();
         let mut known: BTreeMap<_, _> = before.into_iter().map(|revision| (revision.id, revision)).collect();
         let parse = |object: DeploymentObject| match known.remove(&object.id).filter(|known| known.is_same_as(&object))
         {
             Some(revision) => PolledRevision { revision, is_new: false },
-            None => PolledRevision { revision: Arc::new(Revision::from_wire(object)), is_new: true },
+            None => {
+                let request = requests.0.get(&object.sequence_id);
+                let revision = Revision::from_wire(object).with_request(request);
+                PolledRevision { revision: Arc::new(revision), is_new: true }
+            }
         };
         objects.into_iter().map(parse).collect()
     }
@@ -202,7 +211,7 @@ mod tests {
     use crate::target::copy::fixtures::revision;
 
     fn replace(target: &LatestTargetState, objects: Vec<DeploymentObject>) -> Vec<StackId> {
-        let revisions = target.parse_revisions(objects);
+        let revisions = target.parse_revisions(objects, &SubmittingRequests::default());
         target.replace(revisions, StackPolicies::new(), Some(Epoch(1)), Claims::default())
     }
 

@@ -9,3 +9,4 @@ mod proxy;
 mod published_broker;
 mod settings;
 mod support;
+mod traces;

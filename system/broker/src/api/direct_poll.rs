@@ -7,10 +7,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
+use http::Method;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderValue, Method};
 use sindri_model::AgentId;
+use sindri_traces::{REQUEST_ID, RequestContext, scope};
 use tokio::time::Instant;
 
 use super::http::authentication::{ActorLabel, Credentials};
@@ -19,7 +20,6 @@ use super::http::request_log::record_response;
 use super::resources::poll::{Poll, respond_to_poll};
 use super::resources::target_state::AgentHeaders;
 use crate::broker::Broker;
-use crate::request_id::{REQUEST_ID, scope_request_id};
 use crate::store::KeyHolder;
 
 const BEFORE_ID: &str = "/api/v1/agents/";
@@ -31,7 +31,7 @@ pub(crate) struct DirectPoll<'a> {
     broker: &'a Broker,
     poll: Poll,
     accepts_gzip: bool,
-    id: HeaderValue,
+    request: RequestContext,
     actor: ActorLabel,
     started: Instant,
 }
@@ -55,7 +55,7 @@ impl<'a> DirectPoll<'a> {
         Some(Self {
             poll: AgentHeaders::read(&head.headers, client).into_poll(agent, wait.min(broker.bounds.wait_max)),
             accepts_gzip: accepts_gzip(&head.headers),
-            id: broker.request_ids.get_or_generate(&head.headers),
+            request: broker.request_ids.read_context(&head.headers),
             actor: credentials.label(),
             started: Instant::now(),
             broker,
@@ -64,8 +64,9 @@ impl<'a> DirectPoll<'a> {
 
     /// Responds to the poll, at once or after its wait.
     pub(crate) async fn respond(self) -> Response {
-        let Self { broker, poll, accepts_gzip, id, actor, started } = self;
-        let response = scope_request_id(id.clone(), respond_to_poll(broker, poll)).await;
+        let Self { broker, poll, accepts_gzip, request, actor, started } = self;
+        let id = request.id.clone();
+        let response = scope(request, respond_to_poll(broker, poll)).await;
         let response = response.unwrap_or_else(IntoResponse::into_response);
         let mut response = compress_response(response, accepts_gzip);
         response.extensions_mut().insert(actor);

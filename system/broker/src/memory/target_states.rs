@@ -22,6 +22,8 @@ pub(crate) struct CachedTargetState {
     pub epoch: HeaderValue,
     /// Status of the agent, which a 304 response has too.
     pub status: AgentStatus,
+    /// Value of the header with the requests that submitted the newest revisions.
+    pub requests: Option<HeaderValue>,
     /// JSON; `None` if it was dropped to stay within the limit.
     pub body: Option<Bytes>,
     /// Positions of the bundles in the JSON.
@@ -180,7 +182,7 @@ mod tests {
     fn response(etag: &'static str, size: usize) -> CachedTargetState {
         let (etag, epoch) = (HeaderValue::from_static(etag), HeaderValue::from_static("1"));
         let body = Some(Bytes::from(vec![b' '; size]));
-        CachedTargetState { etag, epoch, status: AgentStatus::Active, body, bundles: Arc::default() }
+        CachedTargetState { etag, epoch, status: AgentStatus::Active, requests: None, body, bundles: Arc::default() }
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub const TLS_KEY_FILE: Setting =
 pub const LOG_FORM: Setting = Setting::log_format("log.form");
 /// Level of log lines.
 pub const LOG_LEVEL: Setting = Setting::log_level("log.level");
+/// Collector of traces.
+pub const OTLP_ENDPOINT: Setting = Setting::otlp_endpoint("otlp.endpoint");
 /// Limit on the body of a request.
 pub const LIMITS_BODY_BYTES: Setting = Setting {
     default: Some("2097152"),
@@ -262,6 +264,7 @@ pub static PROGRAM: Program = Program {
         &TLS_KEY_FILE,
         &LOG_FORM,
         &LOG_LEVEL,
+        &OTLP_ENDPOINT,
         &LIMITS_BODY_BYTES,
         &LIMITS_CONNECTIONS,
         &LIMITS_CONNECTIONS_PER_PEER,

@@ -3,7 +3,7 @@
 use std::io;
 
 use sindri_broker::{BackupError, DecryptionError, EncryptionKeyError, PostgresError, SqliteError, StoreError};
-use sindri_process::ConfigError;
+use sindri_process::{ConfigError, TraceExportError};
 use thiserror::Error;
 
 use super::key::KeyError;
@@ -57,6 +57,9 @@ pub enum StartError {
     /// Nothing can be re-encrypted without the current key.
     #[error("set webhooks.encryption_key_file or webhooks.encryption_key to the current key")]
     NoEncryptionKey,
+    /// Traces cannot be exported.
+    #[error(transparent)]
+    Traces(#[from] TraceExportError),
     /// The system refused something.
     #[error("cannot start: {0}")]
     Io(#[from] io::Error),

@@ -79,7 +79,8 @@ async fn call_every_operation(base: &str, pak: &Pak) {
     let target = admin.add_target(id, stack.id).await.unwrap();
     assert_eq!(agent.list_targets(id).await.unwrap(), [target]);
 
-    let TargetStateResponse::Changed { objects, etag, epoch, status } = agent.get_target_state(id, None).await.unwrap()
+    let TargetStateResponse::Changed { objects, etag, epoch, status, .. } =
+        agent.get_target_state(id, None).await.unwrap()
     else {
         panic!("unchanged without a tag");
     };

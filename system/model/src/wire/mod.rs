@@ -19,6 +19,7 @@ mod held_revisions;
 mod keys;
 mod labels;
 mod policies;
+mod requests;
 mod stacks;
 mod status;
 mod targets;
@@ -51,6 +52,7 @@ pub use labels::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
 };
 pub use policies::{DEPENDS_ON_ANNOTATION, POLICY_PREFIX, StackDependency, StackPolicy};
+pub use requests::{REQUESTS_HEADER, REQUESTS_MAX, SubmittingRequest, SubmittingRequests};
 pub use stacks::{NewStack, Stack, UpdateStackRequest};
 pub use status::{
     AgentStackStatus, Condition, ConditionStatus, ReportedCondition, StackState, StackStatus, StackStatusReport,

@@ -8,21 +8,54 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::CONNECTION;
 use http::{HeaderValue, Method, StatusCode};
+use sindri_traces::{REQUEST_ID, RequestContext, SPANS, scope, start_span};
 use tokio::time::Instant;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::authentication::ActorLabel;
 use super::connection_info::BodyTimeoutFlag;
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::metrics::Metrics;
-use crate::request_id::{REQUEST_ID, scope_request_id};
 
 /// Runs a request with its id, counts it and logs its response.
 pub(crate) async fn log_request(State(broker): State<Broker>, request: Request, next: Next) -> Response {
-    let id = broker.request_ids.get_or_generate(request.headers());
-    let mut response = scope_request_id(id.clone(), respond(&broker.metrics, request, next)).await;
+    let context = broker.request_ids.read_context(request.headers());
+    let (id, span) = (context.id.clone(), create_span(&request, &context));
+    start_span(&span, &context);
+    let mut response = scope(context, respond(&broker.metrics, request, next).instrument(span.clone())).await;
+    record_in_span(&span, &response);
     response.headers_mut().insert(REQUEST_ID, id);
     response
+}
+
+/// Creates the span of a request: of one that changes something, or that is part of a client's trace. Others, such as the
+/// polls of a fleet, are too many.
+fn create_span(request: &Request, context: &RequestContext) -> Span {
+    let method = request.method();
+    if method.is_safe() && context.traceparent.is_none() {
+        return Span::none();
+    }
+    let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str);
+    tracing::trace_span!(
+        target: SPANS,
+        "request",
+        otel.kind = "server",
+        otel.name = format_args!("{method} {route}"),
+        http.request.method = %method,
+        http.route = route,
+        http.response.status_code = Empty,
+        request_id = context.id.to_str().unwrap_or_default(),
+        actor = Empty,
+    )
+}
+
+fn record_in_span(span: &Span, response: &Response) {
+    if !span.is_disabled() {
+        span.record("http.response.status_code", response.status().as_u16());
+        span.record("actor", response.extensions().get::<ActorLabel>().map_or("-", |label| &label.0));
+    }
 }
 
 async fn respond(metrics: &Metrics, request: Request, next: Next) -> Response {

@@ -27,6 +27,7 @@ impl FromRequestParts<Broker> for WriteContext {
             actor: Some(holder),
             peer: parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0),
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
+            request: sindri_traces::current_origin(),
             idempotency_key: read_idempotency_key(parts)?,
             ..broker.write_context()
         })

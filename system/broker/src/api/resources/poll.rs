@@ -9,7 +9,9 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderValue, StatusCode};
 use sindri_model::AgentId;
-use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, EPOCH_HEADER, HeldRevisions};
+use sindri_model::wire::{
+    AGENT_STATUS_HEADER, AgentStatus, EPOCH_HEADER, HeldRevisions, REQUESTS_HEADER, SubmittingRequests,
+};
 use tokio::time::{Instant, timeout_at};
 
 use super::target_state_body::{leave_out_held, serialize_revisions};
@@ -19,6 +21,7 @@ use crate::api::http::error_response::ErrorResponse;
 use crate::broker::Broker;
 use crate::memory::{CachedTargetState, matches_if_none_match};
 use crate::metrics::Metrics;
+use crate::store::TargetState;
 
 /// A poll of an agent for its whole target state.
 pub(crate) struct Poll {
@@ -97,6 +100,9 @@ async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> 
     let mut response = Response::new(Body::from(shorter.unwrap_or(whole)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let mut response = add_headers(response, &state);
+    if let Some(requests) = &state.requests {
+        response.headers_mut().insert(REQUESTS_HEADER, requests.clone());
+    }
     if !is_whole && let Some(etag) = to_weak_etag(&state.etag) {
         response.headers_mut().insert(ETAG, etag);
     }
@@ -128,11 +134,19 @@ async fn load_target_state(
         etag: broker.etag_key.create_etag(agent, &target_state),
         epoch: HeaderValue::from(target_state.epoch.0),
         status: target_state.status,
+        requests: write_requests(&target_state),
         body: Some(body),
         bundles: bundles.into(),
     };
     broker.memory.target_states.insert(agent, state.clone(), generation);
     Ok(state)
+}
+
+/// Returns the header with the requests that submitted the revisions that the agent has not applied.
+fn write_requests(target_state: &TargetState) -> Option<HeaderValue> {
+    let unapplied = target_state.revisions.iter().filter(|target| !target.is_applied);
+    let requests = unapplied.filter_map(|target| Some((target.revision.sequence_id, target.request.clone()?)));
+    HeaderValue::try_from(SubmittingRequests(requests.collect()).to_header()?).ok()
 }
 
 fn not_modified_response(state: &CachedTargetState) -> Response {

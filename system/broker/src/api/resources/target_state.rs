@@ -13,7 +13,9 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
 use sindri_model::AgentId;
-use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER};
+use sindri_model::wire::{
+    AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, REQUESTS_HEADER,
+};
 use tokio::time::Instant;
 
 use super::poll::{Poll, Wait, respond_to_poll};
@@ -126,6 +128,9 @@ impl DescribeResponse for PollResponse {
         let headers = json!({"ETag": etag, EPOCH_HEADER: epoch, AGENT_STATUS_HEADER: status});
         let mut response = json_content::<Vec<DeploymentObject>>("The target state of the agent.", schemas);
         response["headers"] = headers.clone();
+        let description = "JSON object: by sequence, the request ids and trace contexts with which the newest revisions were \
+                           submitted that the agent has not applied, at most 16.";
+        response["headers"][REQUESTS_HEADER] = json!({"description": description, "schema": {"type": "string"}});
         operation.responses.insert(200, response);
         operation
             .responses

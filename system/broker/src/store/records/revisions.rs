@@ -1,6 +1,6 @@
 //! Revisions, and the target state of an agent that consists of them.
 
-use sindri_model::wire::{AgentStatus, DeploymentObject};
+use sindri_model::wire::{AgentStatus, DeploymentObject, SubmittingRequest};
 use sindri_model::{AgentId, Epoch, GeneratorId, RevisionId, Sequence, StackId};
 
 /// A revision before it has its sequence.
@@ -61,4 +61,6 @@ pub struct TargetRevision {
     pub revision: DeploymentObject,
     /// True if the last outcome that the agent reported for it is a success.
     pub is_applied: bool,
+    /// Request that submitted it.
+    pub request: Option<SubmittingRequest>,
 }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use sindri_model::Entropy;
+use sindri_model::wire::SubmittingRequest;
 
 use super::keys::KeyHolder;
 
@@ -20,6 +21,8 @@ pub struct WriteContext {
     pub peer: Option<IpAddr>,
     /// `User-Agent` header of the request.
     pub user_agent: Option<String>,
+    /// Request that makes the write; revisions that it submits have it.
+    pub request: Option<SubmittingRequest>,
     /// `Idempotency-Key` header. The same key of the same actor identifies a repeated request.
     pub idempotency_key: Option<String>,
 }
@@ -27,6 +30,6 @@ pub struct WriteContext {
 impl WriteContext {
     /// Creates the context of a write that the broker makes on its own behalf.
     pub fn system(time: Timestamp, entropy: Entropy) -> Self {
-        Self { time, entropy, actor: None, peer: None, user_agent: None, idempotency_key: None }
+        Self { time, entropy, actor: None, peer: None, user_agent: None, request: None, idempotency_key: None }
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -474,6 +474,12 @@ UPDATE approvals SET position = ranked.rank - (SELECT count(*) FROM approvals)
 CREATE INDEX approvals_by_position ON approvals (position);
 CREATE INDEX approvals_by_state_and_position ON approvals (state, position);
 DROP INDEX approvals_by_state;
+";
+
+/// Requests that submitted revisions.
+const TENTH: &str = "
+ALTER TABLE revisions ADD COLUMN request_id TEXT;
+ALTER TABLE revisions ADD COLUMN traceparent TEXT;
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use sindri_model::wire::SubmittingRequest;
 use sindri_model::{AgentId, Sequence};
 
 use crate::store::records::{StoreError, TargetRevision, TargetState};
@@ -41,14 +42,14 @@ pub(crate) async fn deliver(session: &mut dyn Session, agent: AgentId) -> Result
 /// Revisions and removals of a target state. The second parameter limits it to received stacks.
 const TARGET_REVISIONS: &str = concat!(
     revisions::columns!(
-        ", CASE WHEN reported = revisions.sequence THEN succeeded ELSE 0 END
+        ", CASE WHEN reported = revisions.sequence THEN succeeded ELSE 0 END, request_id, traceparent
           FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
             JOIN revisions ON revisions.sequence = stacks.newest
           WHERE assignments.agent_id = ?1 AND wanted = 1 AND received >= ?2 AND newest_is_marker = 0
           UNION ALL "
     ),
     revisions::columns!(
-        ", 0 FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
+        ", 0, request_id, traceparent FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
           WHERE assignments.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0"
     )
 );
@@ -82,5 +83,7 @@ async fn get_versions(session: &mut dyn Session, agent: AgentId) -> Result<(Sequ
 }
 
 fn read(row: &mut Row) -> Result<TargetRevision, StoreError> {
-    Ok(TargetRevision { revision: revisions::read(row)?, is_applied: row.take()? })
+    let (revision, is_applied) = (revisions::read(row)?, row.take()?);
+    let (id, traceparent): (Option<String>, Option<String>) = (row.take()?, row.take()?);
+    Ok(TargetRevision { revision, is_applied, request: id.map(|id| SubmittingRequest { id, traceparent }) })
 }

@@ -45,7 +45,8 @@ pub(crate) async fn insert(
     revisions: &[NumberedRevision<'_>],
 ) -> Result<Vec<DeploymentObject>, StoreError> {
     let inserted: Vec<DeploymentObject> = revisions.iter().map(to_wire).collect();
-    let rows = inserted.iter().zip(revisions).map(|(revision, NumberedRevision { only_for, .. })| {
+    let rows = inserted.iter().zip(revisions).map(|(revision, NumberedRevision { only_for, context, .. })| {
+        let request = context.request.as_ref();
         row![
             revision.sequence_id,
             revision.id,
@@ -55,12 +56,16 @@ pub(crate) async fn insert(
             &revision.yaml_checksum,
             revision.submitted_at,
             revision.is_deletion_marker,
+            request.map(|request| request.id.as_str()),
+            request.and_then(|request| request.traceparent.as_deref()),
         ]
     });
-    let sql = "WITH batch (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_marker)
-                 AS ({BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT, BIGINT, BIGINT})
+    let sql = "WITH batch (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_marker,
+                   request_id, traceparent)
+                 AS ({BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT, BIGINT, BIGINT, TEXT, TEXT})
                INSERT INTO revisions
-                 (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_deletion_marker)
+                 (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_deletion_marker,
+                   request_id, traceparent)
                SELECT * FROM batch";
     execute_batch(session, sql, rows.collect()).await?;
     let sql = "WITH batch (stack_id, sequence, is_marker) AS ({TEXT, BIGINT, BIGINT})
