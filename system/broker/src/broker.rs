@@ -1,12 +1,14 @@
 //! The broker as a value: the state that its handlers and background loops share.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use sindri_model::wire::ConfigChange;
-use sindri_model::{Clock, Entropy, Pak};
+use sindri_model::{Clock, Entropy, Pak, Sequence};
 
+use crate::encryption_key::EncryptionKey;
 use crate::figures::FiguresRefresh;
 use crate::list_permits::ListPermits;
 use crate::memory::{EtagKey, Memory};
@@ -16,10 +18,13 @@ use crate::quotas::{QuotaUsage, Quotas};
 use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
 use crate::retention::Retention;
-use crate::store::{KeyRecord, Store, StoreError, TimedStore, WebhookRecord, WriteContext};
+use crate::store::{
+    BundleCipher, BundleDecryptionError, KeyRecord, RewriteBundle, Store, StoreError, TimedStore, WebhookRecord,
+    WriteContext, is_encrypted,
+};
 use crate::throttle::{KEYS_MAX, Throttle};
 use crate::trusted_proxies::TrustedProxies;
-use crate::webhooks::{DecryptionError, EncryptionKey, WebhookSettings};
+use crate::webhooks::{DecryptionError, WebhookSettings};
 
 /// Default limit on the body of a request.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -52,6 +57,18 @@ pub struct LiveSettings {
 /// is wrong with them.
 pub type Reload = Arc<dyn Fn(&Broker) -> Result<Vec<ConfigChange>, String> + Send + Sync>;
 
+/// Numbers of what was encrypted with another key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RotatedSecrets {
+    /// Subscriptions.
+    pub webhooks: usize,
+    /// Bundles.
+    pub bundles: usize,
+}
+
+/// Bundles that one transaction encrypts with another key.
+const REENCRYPTED_AT_ONCE: i64 = 16;
+
 /// Default time without a heartbeat after which an agent counts as offline.
 const OFFLINE_AFTER: Duration = Duration::from_secs(120);
 
@@ -70,6 +87,8 @@ pub struct BrokerState {
     /// Time without a heartbeat after which an agent counts as offline; `None` means never.
     pub(crate) offline_after: Option<Duration>,
     pub(crate) webhooks: Option<WebhookSettings>,
+    /// Cipher of stored bundles, if there is a key.
+    pub(crate) bundle_cipher: Option<BundleCipher>,
     live: RwLock<LiveSettings>,
     pub(crate) quota_usage: QuotaUsage,
     pub(crate) list_permits: ListPermits,
@@ -116,6 +135,7 @@ impl Broker {
             bounds: Bounds::default(),
             offline_after: Some(OFFLINE_AFTER),
             webhooks: None,
+            bundle_cipher: None,
             live: RwLock::default(),
             quota_usage: QuotaUsage::default(),
             list_permits: ListPermits::default(),
@@ -133,6 +153,12 @@ impl Broker {
     /// Sets the settings of webhooks, without which none are delivered.
     pub fn with_webhooks(self, settings: WebhookSettings) -> Self {
         self.configure(|state| state.webhooks = Some(settings))
+    }
+
+    /// Sets the cipher of stored bundles, without which encrypted ones cannot be read and new ones are not encrypted.
+    pub fn with_bundle_cipher(self, cipher: BundleCipher) -> Self {
+        self.store.set_bundle_cipher(cipher.clone());
+        self.configure(|state| state.bundle_cipher = Some(cipher))
     }
 
     /// Sets the times for which records are kept.
@@ -225,14 +251,53 @@ impl Broker {
         })
     }
 
+    /// Checks that the newest bundle can be decrypted, if it is encrypted; call it before the broker serves.
+    pub async fn check_bundle_cipher(&self) -> Result<Result<(), BundleDecryptionError>, StoreError> {
+        let Some((revision, stored)) = self.store.get_newest_bundle().await? else { return Ok(Ok(())) };
+        Ok(match &self.bundle_cipher {
+            Some(cipher) => cipher.decrypt(revision, &stored).map(drop),
+            None if is_encrypted(&stored) => Err(BundleDecryptionError(revision)),
+            None => Ok(()),
+        })
+    }
+
     /// Returns true if there is a key that encrypts the confidential parts of subscriptions.
     pub fn has_encryption_key(&self) -> bool {
         self.webhooks.is_some()
     }
 
-    /// Encrypts the confidential parts of every subscription with another key, and returns their number. Call it while no
-    /// broker uses the database: a running one has the old key.
-    pub async fn rotate_encryption_key(&self, key: EncryptionKey) -> Result<usize, StoreError> {
+    /// Encrypts every encrypted bundle and the confidential parts of every subscription with another key. Call it while no
+    /// broker uses the database: a running one has the old key. If it was interrupted, it continues where it stopped.
+    pub async fn rotate_encryption_key(&self, key: EncryptionKey) -> Result<RotatedSecrets, StoreError> {
+        let bundles = self.reencrypt_bundles(&key).await?;
+        Ok(RotatedSecrets { bundles, webhooks: self.reencrypt_webhooks(key).await? })
+    }
+
+    /// Encrypts bundles with another key, and returns their number. Those that have the new key already are kept.
+    async fn reencrypt_bundles(&self, key: &EncryptionKey) -> Result<usize, StoreError> {
+        let Some(old) = &self.bundle_cipher else { return Ok(0) };
+        let count = Arc::new(AtomicUsize::new(0));
+        let mut after = Sequence::default();
+        loop {
+            let (old, new) = (old.clone(), BundleCipher::new(key.clone(), true));
+            let (entropy, counter) = (self.entropy.clone(), count.clone());
+            let reencrypt: RewriteBundle = Box::new(move |revision, stored| {
+                if !is_encrypted(stored) || new.decrypt(revision, stored).is_ok() {
+                    return Ok(None);
+                }
+                let plain = old.decrypt(revision, stored).map_err(|error| StoreError::Failed(error.to_string()))?;
+                counter.fetch_add(1, Ordering::Relaxed);
+                Ok(Some(new.encrypt(&entropy, revision, &plain)))
+            });
+            match self.store.rewrite_bundles(after, REENCRYPTED_AT_ONCE, reencrypt).await? {
+                Some(last) => after = last,
+                None => return Ok(count.load(Ordering::Relaxed)),
+            }
+        }
+    }
+
+    /// Encrypts the confidential parts of every subscription with another key: all of them or none.
+    async fn reencrypt_webhooks(&self, key: EncryptionKey) -> Result<usize, StoreError> {
         let broker = self.clone();
         let reencrypt = move |webhook: &WebhookRecord| {
             let id = webhook.public.id;

@@ -7,6 +7,7 @@
 mod api;
 mod background;
 mod broker;
+mod encryption_key;
 mod epoch;
 mod event_types;
 mod figures;
@@ -29,7 +30,8 @@ mod webhooks;
 
 pub use api::http::connection_info::PeerAddress;
 pub use api::{openapi_document, router};
-pub use broker::{BODY_BYTES_MAX, Bounds, Broker, LiveSettings, Reload};
+pub use broker::{BODY_BYTES_MAX, Bounds, Broker, LiveSettings, Reload, RotatedSecrets};
+pub use encryption_key::{EncryptionKey, EncryptionKeyError};
 pub use metrics::Metrics;
 pub use offload::RunOnThread;
 pub use quotas::Quotas;
@@ -37,16 +39,17 @@ pub use retention::Retention;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, BackupError,
-    BackupSummary, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts,
-    FailedLogin, FleetEntry, Gate, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope,
-    LoginFailure, NewRevision, NewestRevision, Page, PostgresError, PostgresStore, RecordCounts, RecordKind, Reencrypt,
-    RestoreEvidence, RetentionCutoffs, SqliteError, SqliteStore, SqliteWorker, StackReports, Store, StoreChange,
-    StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, Submitter, TargetRevision,
-    TargetState, WebhookRecord, WriteContext, back_up_sqlite, restore_sqlite,
+    BackupSummary, BundleCipher, BundleDecryptionError, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
+    DeliveryFilter, EncryptedParts, FailedLogin, FleetEntry, Gate, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder,
+    KeyRecord, KeyRotation, ListScope, LoginFailure, NewRevision, NewestRevision, Page, PostgresError, PostgresStore,
+    RecordCounts, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, RewriteBundle, SqliteError, SqliteStore,
+    SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey,
+    StoredRevision, Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext, back_up_sqlite,
+    restore_sqlite,
 };
 pub use tls::{Tls, TlsError};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};
 pub use webhooks::{
-    Connector, DecryptionError, Dial, EncryptionKey, EncryptionKeyError, GuardedConnector, Resolve, Sender,
-    SystemResolver, TargetPolicy, TcpDialer, Trust, WebhookSettings, system_connector,
+    Connector, DecryptionError, Dial, GuardedConnector, Resolve, Sender, SystemResolver, TargetPolicy, TcpDialer,
+    Trust, WebhookSettings, system_connector,
 };

@@ -21,7 +21,7 @@ use process::reload::{Reloader, read_live_settings, reload_after_hangups};
 use process::start_error::StartError;
 use process::system::{build_runtime, system_entropy};
 use process::tls_files::{TlsFiles, TlsFilesError};
-use process::webhooks::with_webhooks;
+use process::webhooks::{check_bundles, with_webhooks};
 use process::{commands, descriptors, key, pages, settings};
 
 /// Limit on connections that wait to be accepted.
@@ -80,6 +80,7 @@ async fn start(config: &Config) -> Result<(), StartError> {
         .with_offline_after(read_offline_after(config));
     broker.replace_live_settings(read_live_settings(config));
     let broker = with_webhooks(config, broker).await?;
+    check_bundles(config, &broker).await?;
     let key_file = Path::new(config.text(&settings::ADMIN_KEY_FILE));
     key::create_admin_key(&broker, key_file, &entropy, config.is_on(&settings::PRINT_ADMIN_KEY)).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };

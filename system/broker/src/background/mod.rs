@@ -1,6 +1,7 @@
 //! Background loops of the broker: write heartbeats and failed logins, detect offline agents, follow the changes of other brokers, begin an
 //! epoch when the database was replaced, deliver webhooks, and delete old records.
 
+mod bundle_encryption;
 mod failed_logins;
 mod heartbeats;
 mod offline;

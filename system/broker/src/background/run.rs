@@ -12,7 +12,8 @@ impl Broker {
             self.follow_replicas(),
             self.handle_restores(),
             self.deliver_webhooks(),
-            self.delete_old_records()
+            self.delete_old_records(),
+            self.encrypt_old_bundles()
         );
     }
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use clap::ArgMatches;
-use sindri_broker::{StoreError, WriteContext, back_up_sqlite, restore_sqlite};
+use sindri_broker::{BackupSummary, StoreError, WriteContext, back_up_sqlite, restore_sqlite};
 use sindri_process::Config;
 
 use super::database::{sqlite_path, start_broker};
 use super::settings;
 use super::start_error::StartError;
 use super::system::{system_clock, system_entropy};
-use super::webhooks::{read_encryption_key_file, with_webhooks};
+use super::webhooks::{read_bundle_cipher, read_encryption_key_file, with_webhooks};
 
 const NO_BACKUP_OF_POSTGRES: &str = "the database is PostgreSQL: back it up with pg_dump, restore it with pg_restore while \
      no broker runs, and then run sindri-broker restore-epoch";
@@ -29,9 +29,10 @@ pub async fn run(config: &Config, name: &str, arguments: &ArgMatches) -> Result<
 /// Writes a backup of the database to a file, also while a broker uses the database.
 fn back_up(config: &Config, file: &str) -> Result<(), StartError> {
     let database = sqlite_path(config).ok_or(StartError::WrongDatabase(NO_BACKUP_OF_POSTGRES))?;
-    let summary = back_up_sqlite(database, file)?;
+    let summary = back_up_sqlite(database, file, read_bundle_cipher(config)?.as_ref())?;
     let (epoch, latest) = (summary.position.epoch, summary.position.latest);
     println!("{file}: {} revisions, epoch {epoch}, number {latest}; checked", summary.revisions);
+    print_unchecked(&summary);
     Ok(())
 }
 
@@ -39,9 +40,17 @@ fn back_up(config: &Config, file: &str) -> Result<(), StartError> {
 async fn restore(config: &Config, file: &str, may_overwrite: bool) -> Result<(), StartError> {
     let database = sqlite_path(config).ok_or(StartError::WrongDatabase(NO_BACKUP_OF_POSTGRES))?;
     let context = WriteContext::system(system_clock().now(), system_entropy());
-    let summary = restore_sqlite(file, database, may_overwrite, context).await?;
+    let cipher = read_bundle_cipher(config)?;
+    let summary = restore_sqlite(file, database, may_overwrite, cipher.as_ref(), context).await?;
     println!("{database}: {} revisions; epoch {} begins", summary.revisions, summary.position.epoch);
+    print_unchecked(&summary);
     Ok(())
+}
+
+fn print_unchecked(summary: &BackupSummary) {
+    if summary.unchecked > 0 {
+        println!("{} encrypted bundles were not checked: no encryption key is set", summary.unchecked);
+    }
 }
 
 /// Begins a new epoch after the operator has restored the database: later submissions have higher sequences than all
@@ -64,10 +73,11 @@ async fn rotate_encryption_key(config: &Config, new_key_file: &str) -> Result<()
     if !broker.has_encryption_key() {
         return Err(StartError::NoEncryptionKey);
     }
-    let webhooks = broker.rotate_encryption_key(key).await.map_err(|source| store_error(config, source))?;
+    let rotated = broker.rotate_encryption_key(key).await.map_err(|source| store_error(config, source))?;
     drop(broker);
     started.database.await_closed().await;
-    println!("the secrets of {webhooks} webhooks are encrypted with the key in {new_key_file}");
+    let (webhooks, bundles) = (rotated.webhooks, rotated.bundles);
+    println!("the secrets of {webhooks} webhooks and {bundles} bundles are encrypted with the key in {new_key_file}");
     Ok(())
 }
 

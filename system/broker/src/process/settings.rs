@@ -26,7 +26,7 @@ pub const RESTORE_EPOCH: &str = "restore-epoch";
 pub const BACKUP: &str = "backup";
 /// Command that restores a backup.
 pub const RESTORE: &str = "restore";
-/// Command that encrypts the secrets of webhooks with another key.
+/// Command that encrypts the secrets of webhooks and encrypted bundles with another key.
 pub const ROTATE_ENCRYPTION_KEY: &str = "rotate-encryption-key";
 /// Argument of [`BACKUP`] and [`RESTORE`].
 pub const FILE: &str = "file";
@@ -236,11 +236,23 @@ pub const WEBHOOKS_ENCRYPTION_KEY_FILE: Setting = Setting::plain(
     "webhooks.encryption_key_file",
     "webhooks-encryption-key-file",
     SettingType::Path,
-    "File of the key that encrypts the secrets of webhooks",
+    "File of the key that encrypts the secrets of webhooks, and bundles if they are encrypted",
 );
+/// Whether bundles are encrypted.
+pub const DATABASE_ENCRYPT_BUNDLES: Setting = Setting {
+    default: Some("false"),
+    ..Setting::plain(
+        "database.encrypt_bundles",
+        "encrypt-bundles",
+        SettingType::Switch,
+        "Whether bundles are stored encrypted, with the key of webhooks.encryption_key_file",
+    )
+};
 /// Encryption key of webhooks.
-pub const WEBHOOKS_ENCRYPTION_KEY: Setting =
-    Setting::secret("webhooks.encryption_key", "Key that encrypts the secrets of webhooks");
+pub const WEBHOOKS_ENCRYPTION_KEY: Setting = Setting::secret(
+    "webhooks.encryption_key",
+    "Key that encrypts the secrets of webhooks, and bundles if they are encrypted",
+);
 /// Number of threads.
 pub const WORKERS: Setting = Setting {
     default: Some("1"),
@@ -277,6 +289,7 @@ pub static PROGRAM: Program = Program {
         &QUOTAS_STACKS,
         &QUOTAS_REVISION_BYTES,
         &QUOTAS_SUBMISSIONS_PER_MINUTE,
+        &DATABASE_ENCRYPT_BUNDLES,
         &WEBHOOKS_ALLOW_PRIVATE_TARGETS,
         &WEBHOOKS_ENCRYPTION_KEY_FILE,
         &WEBHOOKS_ENCRYPTION_KEY,
@@ -304,7 +317,7 @@ fn build_commands() -> Vec<Command> {
             .arg(overwrite.help("Replace a database that is not empty; it is kept with the suffix .replaced")),
         Command::new(RESTORE_EPOCH).about("Record that the database was restored by other means, and exit"),
         Command::new(ROTATE_ENCRYPTION_KEY)
-            .about("Encrypt the secrets of webhooks with another key, while all brokers are stopped, and exit")
+            .about("Encrypt the secrets of webhooks and encrypted bundles with another key, while all brokers are stopped, and exit")
             .arg(new_key.help("File of the new key; set webhooks.encryption_key_file to it afterwards")),
     ]
 }

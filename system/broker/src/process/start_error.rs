@@ -2,7 +2,9 @@
 
 use std::io;
 
-use sindri_broker::{BackupError, DecryptionError, EncryptionKeyError, PostgresError, SqliteError, StoreError};
+use sindri_broker::{
+    BackupError, BundleDecryptionError, DecryptionError, EncryptionKeyError, PostgresError, SqliteError, StoreError,
+};
 use sindri_process::{ConfigError, TraceExportError};
 use thiserror::Error;
 
@@ -39,6 +41,12 @@ pub enum StartError {
     /// The encryption key does not decrypt a stored secret.
     #[error("{0}: set webhooks.encryption_key_file or webhooks.encryption_key to the key with which it was stored")]
     UndecryptableWebhook(DecryptionError),
+    /// The encryption key does not decrypt a bundle.
+    #[error("{0}: set webhooks.encryption_key_file or webhooks.encryption_key to the key with which it was stored")]
+    UndecryptableBundle(BundleDecryptionError),
+    /// Bundles cannot be encrypted without a key.
+    #[error("database.encrypt_bundles needs a key: set webhooks.encryption_key_file or webhooks.encryption_key")]
+    NoBundleKey,
     /// The address cannot be used.
     #[error("cannot listen on {address}: {source}")]
     Listen { address: String, source: io::Error },

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sindri_broker::{Broker, EncryptionKey, Sender, TargetPolicy, WebhookSettings, system_connector};
+use sindri_broker::{Broker, BundleCipher, EncryptionKey, Sender, TargetPolicy, WebhookSettings, system_connector};
 use sindri_process::Config;
 
 use super::start_error::StartError;
@@ -14,8 +14,11 @@ pub async fn with_webhooks(config: &Config, broker: Broker) -> Result<Broker, St
     let broker = match read_encryption_key(config)? {
         Some(key) => {
             let policy = TargetPolicy { allow_http: allow_private, allow_private };
+            let encrypts_new = config.is_on(&settings::DATABASE_ENCRYPT_BUNDLES);
+            let broker = broker.with_bundle_cipher(BundleCipher::new(key.clone(), encrypts_new));
             broker.with_webhooks(WebhookSettings { key, policy, sender: Sender::new(system_connector(policy)) })
         }
+        None if config.is_on(&settings::DATABASE_ENCRYPT_BUNDLES) => return Err(StartError::NoBundleKey),
         None => broker,
     };
     let redacted_url = settings::DATABASE_URL.redact(config.text(&settings::DATABASE_URL));
@@ -24,6 +27,18 @@ pub async fn with_webhooks(config: &Config, broker: Broker) -> Result<Broker, St
         .map_err(|source| StartError::Store { database: redacted_url, source })?
         .map_err(StartError::UndecryptableWebhook)?;
     Ok(broker)
+}
+
+/// Checks that the key decrypts the stored bundles.
+pub async fn check_bundles(config: &Config, broker: &Broker) -> Result<(), StartError> {
+    let database = settings::DATABASE_URL.redact(config.text(&settings::DATABASE_URL));
+    let checked = broker.check_bundle_cipher().await.map_err(|source| StartError::Store { database, source })?;
+    checked.map_err(StartError::UndecryptableBundle)
+}
+
+/// Returns the cipher that decrypts stored bundles, if there is a key.
+pub fn read_bundle_cipher(config: &Config) -> Result<Option<BundleCipher>, StartError> {
+    Ok(read_encryption_key(config)?.map(|key| BundleCipher::new(key, false)))
 }
 
 fn read_encryption_key(config: &Config) -> Result<Option<EncryptionKey>, StartError> {

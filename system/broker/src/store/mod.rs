@@ -6,12 +6,15 @@
 //!
 //! There are two stores, SQLite and PostgreSQL. The operations are written once (`sql/`), over transactions of either.
 
+mod bundle_cipher;
 mod operations;
 mod postgres;
 mod records;
 mod sql;
 mod sqlite;
 
+pub(crate) use bundle_cipher::is_encrypted;
+pub use bundle_cipher::{BundleCipher, BundleDecryptionError};
 pub use operations::Store;
 pub(crate) use operations::TimedStore;
 pub use postgres::{PostgresError, PostgresStore, Submitter};
@@ -19,9 +22,9 @@ pub use records::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
     ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts, FailedLogin, FleetEntry,
     GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope, LoginFailure, NewRevision,
-    NewestRevision, Page, RecordCounts, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, StackReports,
-    StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision,
-    TargetState, WebhookRecord, WriteContext,
+    NewestRevision, Page, RecordCounts, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, RewriteBundle,
+    StackReports, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision,
+    TargetRevision, TargetState, WebhookRecord, WriteContext,
 };
 pub(crate) use sql::shared::idempotency::KEY_TIME as IDEMPOTENCY_KEY_TIME;
 pub use sqlite::{

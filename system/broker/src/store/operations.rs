@@ -17,11 +17,12 @@ use sindri_model::{
 
 use tokio::time::Instant;
 
+use super::bundle_cipher::BundleCipher;
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
     DeliveryFilter, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyHolder, KeyRecord, KeyRotation, ListScope,
-    NewRevision, Page, RecordCounts, Reencrypt, RestoreEvidence, RetentionCutoffs, StackReports, StoreFigures,
-    StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
+    NewRevision, Page, RecordCounts, Reencrypt, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports,
+    StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
@@ -55,6 +56,8 @@ macro_rules! operations {
         pub trait Store: Send + Sync {
             /// Sets the observer of the changes that this store commits for its own broker.
             fn set_observer(&self, observer: ChangeObserver);
+            /// Sets the cipher of bundles. Without one they are stored in plain text.
+            fn set_bundle_cipher(&self, cipher: BundleCipher);
             /// Returns true if other brokers write to the same database.
             fn is_shared(&self) -> bool;
             /// Returns the use of the database's resources.
@@ -77,6 +80,10 @@ macro_rules! operations {
         impl<D: Database> Store for SqlStore<D> {
             fn set_observer(&self, observer: ChangeObserver) {
                 self.0.set_observer(observer);
+            }
+
+            fn set_bundle_cipher(&self, cipher: BundleCipher) {
+                self.0.set_bundle_cipher(cipher);
             }
 
             fn is_shared(&self) -> bool {
@@ -115,6 +122,10 @@ macro_rules! operations {
         impl<S: Store> Store for TimedStore<S> {
             fn set_observer(&self, observer: ChangeObserver) {
                 self.store.set_observer(observer);
+            }
+
+            fn set_bundle_cipher(&self, cipher: BundleCipher) {
+                self.store.set_bundle_cipher(cipher);
             }
 
             fn is_shared(&self) -> bool {
@@ -391,6 +402,13 @@ operations! {
 
     /// Lists entries of the audit log, newest first, with the number of all matching entries, counted up to 10,000.
     Read list_audit_log(filter: AuditFilter) -> (Vec<AuditLog>, i64) = shared::audit::list;
+
+    /// Passes the stored texts of at most `limit` bundles after a sequence to a function, and stores what it returns.
+    /// Returns the last of these sequences; `None` if there are no more. If the function fails, nothing is changed.
+    Write rewrite_bundles(after: Sequence, limit: i64, rewrite: RewriteBundle) -> Option<Sequence>
+        = tables::revisions::rewrite;
+    /// Returns the newest revision with a bundle, and the stored text of it, to check that the key decrypts it.
+    Read get_newest_bundle() -> Option<(RevisionId, String)> = tables::revisions::get_newest_stored;
 
     /// Creates a webhook subscription.
     Write create_webhook(context: WriteContext, webhook: WebhookRecord) -> () = webhooks::subscriptions::create;

@@ -6,11 +6,11 @@ use std::fmt;
 use sindri_model::{Entropy, WebhookId};
 use thiserror::Error;
 
-use super::encryption_key::EncryptionKey;
 use super::headers::ExtraHeaders;
 use super::settings::WebhookSettings;
 use super::signature::Secret;
 use super::target::{Target, TargetPolicy};
+use crate::encryption_key::EncryptionKey;
 use crate::store::EncryptedParts;
 
 /// An encrypted part of a subscription.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::encryption_key::EncryptionKey;
 use super::send::Sender;
 use super::target::TargetPolicy;
+use crate::encryption_key::EncryptionKey;
 
 /// Settings by which a broker delivers webhooks.
 pub struct WebhookSettings {

@@ -234,3 +234,85 @@ fn secrets_of_webhooks_are_encrypted_with_another_key() {
     ready(&mut lines, "http");
     stop(process);
 }
+
+/// Returns the bytes of the database with its write-ahead log.
+fn database_bytes(directory: &Path) -> Vec<u8> {
+    let read = |name: &str| std::fs::read(directory.join(name)).unwrap_or_default();
+    [read("sindri.db"), read("sindri.db-wal")].concat()
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+#[test]
+fn encrypted_bundles_leave_no_plain_text_and_survive_rotation_backup_and_restore() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let file = |name: &str, byte: &str| {
+        let path = directory.join(name);
+        std::fs::write(&path, byte.repeat(32)).unwrap();
+        path.display().to_string()
+    };
+    let (old, new) = (file("old", "ab"), file("new", "cd"));
+    let (flag, encrypt) = ("--webhooks-encryption-key-file", ["--encrypt-bundles", "true"]);
+    let bundle =
+        |canary: &str| serde_json::json!({"yaml_content": format!("{BUNDLE}data: {{x: {canary}}}\n")}).to_string();
+    let (process, mut lines) = start_with(directory, &[]);
+    let (address, admin) = (ready(&mut lines, "http"), read_key(directory));
+    let created = call(&address, "POST", "/generators", &admin, r#"{"name": "shop"}"#);
+    let stack = format!(r#"{{"name": "web", "generator_id": "{}"}}"#, text(&created["generator"]["id"]));
+    let revisions =
+        format!("/stacks/{}/deployment-objects", text(&call(&address, "POST", "/stacks", &admin, &stack)["id"]));
+    // Large, so that it has pages of its own, which must not stay in the file either.
+    let first = call(&address, "POST", &revisions, &admin, &bundle(&"first-canary".repeat(2_000)));
+    stop(process);
+    assert!(contains(&database_bytes(directory), "first-canary"));
+
+    let no_key = error_line(&run(directory, &[&encrypt[..], &["--listen", "127.0.0.1:0"]].concat()));
+    assert!(no_key.contains("database.encrypt_bundles needs a key"), "{no_key}");
+    let (process, mut lines) = start_with(directory, &[&encrypt[..], &[flag, &old]].concat());
+    let address = ready(&mut lines, "http");
+    let second = call(&address, "POST", &revisions, &admin, &bundle("second-canary"));
+    let stored = || {
+        let database = Connection::open(directory.join("sindri.db")).unwrap();
+        let mut statement = database.prepare("SELECT yaml_content FROM revisions ORDER BY sequence").unwrap();
+        let texts = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        texts.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    // The first one is encrypted in the background.
+    while stored().iter().any(|text| text.contains("canary")) {
+        std::thread::yield_now();
+    }
+    let listed = call(&address, "GET", &revisions, &admin, "");
+    assert_eq!((&listed[0], &listed[1]), (&first, &second));
+    stop(process);
+    let bytes = database_bytes(directory);
+    assert!(!contains(&bytes, "first-canary") && !contains(&bytes, "second-canary"));
+
+    let without = error_line(&run(directory, &["--listen", "127.0.0.1:0"]));
+    assert!(without.contains("is encrypted and cannot be decrypted"), "{without}");
+    let shown = run_successfully(directory, &["rotate-encryption-key", &new, flag, &old]);
+    assert!(shown.contains("2 bundles are encrypted"), "{shown}");
+    let wrong = error_line(&run(directory, &[flag, &old, "--listen", "127.0.0.1:0"]));
+    assert!(wrong.contains("cannot be decrypted with this key"), "{wrong}");
+    // A repeated rotation finds nothing to do.
+    let shown = run_successfully(directory, &["rotate-encryption-key", &new, flag, &old]);
+    assert!(shown.contains("and 0 bundles"), "{shown}");
+    let backup = directory.join("backup").display().to_string();
+    let shown = run_successfully(directory, &["backup", &backup, flag, &new]);
+    assert!(shown.contains("2 revisions") && !shown.contains("not checked"), "{shown}");
+    assert!(!contains(&std::fs::read(&backup).unwrap(), "canary"));
+    let damaged = error_line(&run(directory, &["restore", &backup, "--overwrite", flag, &old]));
+    assert!(damaged.contains("cannot be decrypted with the key"), "{damaged}");
+    let shown = run_successfully(directory, &["restore", &backup, "--overwrite"]);
+    assert!(shown.contains("2 encrypted bundles were not checked"), "{shown}");
+    // Without the setting encrypted bundles are still read, and new ones are plain.
+    let (process, mut lines) = start_with(directory, &[flag, &new]);
+    let address = ready(&mut lines, "http");
+    call(&address, "POST", &revisions, &admin, &bundle("third-canary"));
+    let listed = call(&address, "GET", &revisions, &admin, "");
+    assert_eq!((&listed[0], &listed[1]), (&first, &second));
+    assert!(stored()[2].contains("third-canary"));
+    stop(process);
+}

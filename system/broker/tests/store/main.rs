@@ -4,6 +4,7 @@
 mod agent_replacement;
 mod approvals;
 mod audit;
+mod bundle_encryption;
 mod concurrency;
 mod database_failures;
 mod database_tls;

@@ -18,7 +18,9 @@ use super::schema;
 use super::submitter::Submitter;
 use super::tls::read_url;
 use super::transaction::{read, transact};
+use crate::store::bundle_cipher::BundleCipher;
 use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreError, StoreFuture};
+use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, Submission};
@@ -36,6 +38,7 @@ pub struct Postgres {
     submissions: mpsc::Sender<PendingSubmission>,
     listener: NotificationListener,
     observer: ObserverSlot,
+    cipher: CipherSlot,
     /// The submitter, if it runs on this runtime; it ends with the store.
     tasks: JoinSet<()>,
 }
@@ -62,13 +65,18 @@ impl PostgresStore {
         schema::migrate(&mut first).await?;
         drop(first);
         let (submissions, pending) = mpsc::channel(QUEUE_MAX);
-        let observer = ObserverSlot::default();
+        let (observer, cipher) = (ObserverSlot::default(), CipherSlot::default());
         // A connection belongs to the runtime on which it was made, so the submitter has a pool of its own.
         let submission_pool = create_pool(&config, &tls, 1, &origin)?;
-        let submitter =
-            Submitter { pool: submission_pool, origin: origin.clone(), pending, observer: observer.clone() };
+        let submitter = Submitter {
+            pool: submission_pool,
+            origin: origin.clone(),
+            pending,
+            observer: observer.clone(),
+            cipher: cipher.clone(),
+        };
         let listener = NotificationListener::new(config, tls);
-        Ok((Self(Postgres { pool, origin, submissions, listener, observer, tasks: JoinSet::new() }), submitter))
+        Ok((Self(Postgres { pool, origin, submissions, listener, observer, cipher, tasks: JoinSet::new() }), submitter))
     }
 
     /// Returns the system identifier and the timeline of the server, which differ after a restore or a failover. None
@@ -91,9 +99,9 @@ impl Database for Postgres {
         Box::pin(async move {
             let call = async {
                 match access {
-                    Access::Read => read(&self.pool, &self.origin, operation).await,
+                    Access::Read => read(&self.pool, &self.origin, &self.cipher, operation).await,
                     Access::Write | Access::Recover => {
-                        transact(&self.pool, &self.origin, &self.observer, access, operation).await
+                        transact(&self.pool, &self.origin, &self.observer, &self.cipher, access, operation).await
                     }
                 }
             };
@@ -118,6 +126,10 @@ impl Database for Postgres {
 
     fn set_observer(&self, observer: ChangeObserver) {
         self.observer.set(observer);
+    }
+
+    fn set_bundle_cipher(&self, cipher: BundleCipher) {
+        self.cipher.set(cipher);
     }
 
     fn is_shared(&self) -> bool {

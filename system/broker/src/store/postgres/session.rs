@@ -17,7 +17,9 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::error::{commit_error, to_store_error};
 use super::origin::Origin;
+use crate::store::bundle_cipher::BundleCipher;
 use crate::store::records::{StoreChange, StoreError, StoreFuture};
+use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::Access;
 use crate::store::sql::shared::session::{PipelinedQuery, Session, split_batch};
 use crate::store::sql::shared::values::{Row, Value};
@@ -36,6 +38,7 @@ pub(super) struct PostgresSession<'c> {
     sent: Vec<SentStatement<'c>>,
     changes: Vec<StoreChange>,
     origin: &'c Origin,
+    cipher: &'c CipherSlot,
     access: Access,
     /// Number of the counter that was committed before this session began.
     seen: Sequence,
@@ -60,14 +63,24 @@ impl BatchStatement {
 
 impl<'c> PostgresSession<'c> {
     /// Session without a transaction, for operations that only read.
-    pub(super) fn without_transaction(client: &'c Client, origin: &'c Origin, access: Access) -> Self {
+    pub(super) fn without_transaction(
+        client: &'c Client,
+        origin: &'c Origin,
+        cipher: &'c CipherSlot,
+        access: Access,
+    ) -> Self {
         let seen = origin.seen();
-        Self { client, sent: Vec::new(), changes: Vec::new(), origin, access, seen, counter: None }
+        Self { client, sent: Vec::new(), changes: Vec::new(), origin, cipher, access, seen, counter: None }
     }
 
     /// Begins a transaction. If it is neither committed nor rolled back, the connection must not be used again.
-    pub(super) async fn begin(client: &'c Client, origin: &'c Origin, access: Access) -> Result<Self, StoreError> {
-        let mut session = Self::without_transaction(client, origin, access);
+    pub(super) async fn begin(
+        client: &'c Client,
+        origin: &'c Origin,
+        cipher: &'c CipherSlot,
+        access: Access,
+    ) -> Result<Self, StoreError> {
+        let mut session = Self::without_transaction(client, origin, cipher, access);
         session.send(Box::pin(client.batch_execute("BEGIN"))).await.map_err(|error| to_store_error(&error))?;
         Ok(session)
     }
@@ -221,6 +234,10 @@ impl Session for PostgresSession<'_> {
 
     fn changes(&mut self) -> &mut Vec<StoreChange> {
         &mut self.changes
+    }
+
+    fn bundle_cipher(&self) -> Option<&BundleCipher> {
+        self.cipher.get()
     }
 
     fn announce_event(&mut self) -> StoreFuture<'_, ()> {

@@ -12,6 +12,7 @@ use super::origin::Origin;
 use super::pool::CALL_MAX;
 use super::transaction::transact;
 use crate::store::records::StoreError;
+use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::{Access, Operation};
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, append_all, send_results};
@@ -25,6 +26,7 @@ pub struct Submitter {
     pub(super) origin: Arc<Origin>,
     pub(super) pending: mpsc::Receiver<PendingSubmission>,
     pub(super) observer: ObserverSlot,
+    pub(super) cipher: CipherSlot,
 }
 
 impl Submitter {
@@ -35,7 +37,7 @@ impl Submitter {
             let (submissions, callers): (Vec<_>, Vec<_>) =
                 batch.drain(..).map(|pending| (pending.submission, pending.caller)).unzip();
             let operation: Operation<_> = Box::new(|session| Box::pin(append_all(session, submissions)));
-            let done = transact(&self.pool, &self.origin, &self.observer, Access::Write, operation);
+            let done = transact(&self.pool, &self.origin, &self.observer, &self.cipher, Access::Write, operation);
             // A connection that does not respond is closed, and the next submissions use another one.
             send_results(callers, timeout(CALL_MAX, done).await.unwrap_or(Err(StoreError::Unavailable)));
         }

@@ -5,6 +5,7 @@ use deadpool_postgres::{Client, Pool};
 use super::origin::Origin;
 use super::session::PostgresSession;
 use crate::store::records::StoreError;
+use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::{Access, Operation};
 use crate::store::sql::observer_slot::ObserverSlot;
 
@@ -13,11 +14,12 @@ pub(super) async fn transact<T>(
     pool: &Pool,
     origin: &Origin,
     observer: &ObserverSlot,
+    cipher: &CipherSlot,
     access: Access,
     operation: Operation<T>,
 ) -> Result<T, StoreError> {
     let mut connection = BorrowedConnection::get(pool, origin, access).await?;
-    let mut session = PostgresSession::begin(connection.client()?, origin, access).await?;
+    let mut session = PostgresSession::begin(connection.client()?, origin, cipher, access).await?;
     let done = match operation(&mut session).await {
         Ok(result) => Ok((result, session.commit().await?)),
         Err(error) => {
@@ -32,9 +34,17 @@ pub(super) async fn transact<T>(
 }
 
 /// Runs an operation that only reads. It is one statement, or tolerates changes between two.
-pub(super) async fn read<T>(pool: &Pool, origin: &Origin, operation: Operation<T>) -> Result<T, StoreError> {
+pub(super) async fn read<T>(
+    pool: &Pool,
+    origin: &Origin,
+    cipher: &CipherSlot,
+    operation: Operation<T>,
+) -> Result<T, StoreError> {
     let mut connection = BorrowedConnection::get(pool, origin, Access::Read).await?;
-    let result = operation(&mut PostgresSession::without_transaction(connection.client()?, origin, Access::Read)).await;
+    let result = {
+        let mut session = PostgresSession::without_transaction(connection.client()?, origin, cipher, Access::Read);
+        operation(&mut session).await
+    };
     connection.is_idle = true;
     result
 }

@@ -26,7 +26,7 @@ pub use keys::{KeyAccess, KeyHolder, KeyRecord, KeyRotation, StoredKey};
 pub use paging::{ListScope, Page};
 pub use reports::{AgentReport, StackReports};
 pub use retention::RetentionCutoffs;
-pub use revisions::{NewRevision, NewestRevision, StoredRevision, TargetRevision, TargetState};
+pub use revisions::{NewRevision, NewestRevision, RewriteBundle, StoredRevision, TargetRevision, TargetState};
 pub use webhooks::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, DeliveryFilter,
     EncryptedParts, Reencrypt, WebhookRecord,

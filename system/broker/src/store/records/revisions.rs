@@ -3,6 +3,8 @@
 use sindri_model::wire::{AgentStatus, DeploymentObject, SubmittingRequest};
 use sindri_model::{AgentId, Epoch, GeneratorId, RevisionId, Sequence, StackId};
 
+use super::error::StoreError;
+
 /// A revision before it has its sequence.
 #[derive(Clone, Debug)]
 pub struct NewRevision {
@@ -15,6 +17,9 @@ pub struct NewRevision {
     /// True if it instructs agents to remove the stack.
     pub is_deletion_marker: bool,
 }
+
+/// Function that returns the new stored text of a bundle, or nothing to keep the one that it has.
+pub type RewriteBundle = Box<dyn Fn(RevisionId, &str) -> Result<Option<String>, StoreError> + Send>;
 
 /// A revision as stored, with the data that decides who may read it.
 #[derive(Clone, Debug)]

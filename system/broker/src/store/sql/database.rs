@@ -4,6 +4,7 @@ use sindri_model::wire::DeploymentObject;
 
 use super::shared::session::Session;
 use super::stacks::submissions::Submission;
+use crate::store::bundle_cipher::BundleCipher;
 use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreFuture};
 
 /// An operation with its arguments, ready to run in a transaction.
@@ -31,6 +32,8 @@ pub(crate) trait Database: Send + Sync + 'static {
     fn usage(&self) -> DatabaseUsage;
     /// Sets the observer of the changes that are committed here.
     fn set_observer(&self, observer: ChangeObserver);
+    /// Sets the cipher of bundles.
+    fn set_bundle_cipher(&self, cipher: BundleCipher);
     /// Returns true if other brokers write to the same database.
     fn is_shared(&self) -> bool;
     /// Completes when another broker may have committed a change, and after a bounded time in any case.

@@ -8,6 +8,7 @@
 //! numbers become visible in their order.
 
 pub(super) mod assignments;
+pub(super) mod cipher_slot;
 pub(super) mod database;
 pub(super) mod figures;
 pub(super) mod fleet;

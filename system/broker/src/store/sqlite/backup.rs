@@ -18,6 +18,7 @@ use super::database::SqliteStore;
 use super::error::SqliteError;
 use super::file_lock::FileLock;
 use super::schema;
+use crate::store::bundle_cipher::{BundleCipher, is_encrypted, open_bundle};
 use crate::store::operations::Store;
 use crate::store::records::{StoreError, StorePosition, WriteContext};
 
@@ -33,6 +34,8 @@ const REPLACED: &str = ".replaced";
 pub struct BackupSummary {
     /// Number of revisions.
     pub revisions: i64,
+    /// Number of encrypted bundles whose checksum was not checked, because there was no key.
+    pub unchecked: i64,
     /// Epoch and last number of the counter.
     pub position: StorePosition,
 }
@@ -79,13 +82,13 @@ pub enum BackupError {
 }
 
 /// Copies the database at `database` to the new file `file`, also while a broker writes to it, and checks the copy.
-pub fn back_up_sqlite(database: &str, file: &str) -> Result<BackupSummary, BackupError> {
+pub fn back_up_sqlite(database: &str, file: &str, cipher: Option<&BundleCipher>) -> Result<BackupSummary, BackupError> {
     if Path::new(file).exists() {
         return Err(BackupError::Exists(file.to_owned()));
     }
     let draft = format!("{file}{DRAFT}");
     copy(database, &draft)?;
-    let summary = verify(&draft)?;
+    let summary = verify(&draft, cipher)?;
     replace_file(&draft, file).map_err(|source| BackupError::File { path: file.to_owned(), source })?;
     Ok(summary)
 }
@@ -96,6 +99,7 @@ pub async fn restore_sqlite(
     file: &str,
     database: &str,
     may_overwrite: bool,
+    cipher: Option<&BundleCipher>,
     context: WriteContext,
 ) -> Result<BackupSummary, BackupError> {
     let in_database = |source| BackupError::Database { path: database.to_owned(), source };
@@ -106,7 +110,7 @@ pub async fn restore_sqlite(
     }
     let draft = format!("{database}{DRAFT}");
     copy(file, &draft)?;
-    let summary = verify(&draft).map_err(|error| rename_damaged(error, file))?;
+    let summary = verify(&draft, cipher).map_err(|error| rename_damaged(error, file))?;
     let replaced_epoch = if exists { read_epoch(database) } else { None };
     let store = SqliteStore::open(&draft, None).map_err(in_database)?;
     let above = replaced_epoch.map_or(summary.position.epoch, |epoch| epoch.max(summary.position.epoch));
@@ -139,12 +143,15 @@ fn copy(from: &str, to: &str) -> Result<(), BackupError> {
 }
 
 /// Checks that a file is a complete database: its structure, its references, its counter and the checksum of each revision.
-fn verify(file: &str) -> Result<BackupSummary, BackupError> {
+fn verify(file: &str, cipher: Option<&BundleCipher>) -> Result<BackupSummary, BackupError> {
     let checked = open(file).and_then(|connection| {
         schema::check_version(&connection)?;
         Ok(match find_damage(&connection)? {
             Some(reason) => Err(reason),
-            None => Ok(read_summary(&connection)?),
+            None => match check_bundles(&connection, cipher)? {
+                Ok(unchecked) => Ok(BackupSummary { unchecked, ..read_summary(&connection)? }),
+                Err(reason) => Err(reason),
+            },
         })
     });
     let summary = checked.map_err(|source| BackupError::Database { path: file.to_owned(), source })?;
@@ -165,15 +172,35 @@ fn find_damage(connection: &Connection) -> Result<Option<String>, SqliteError> {
     if connection.query_row(is_ahead, [], |row| row.get(0))? {
         return Ok(Some("a revision has a higher sequence than the counter".to_owned()));
     }
-    let mut revisions = connection.prepare("SELECT sequence, yaml_content, yaml_checksum FROM revisions")?;
+    Ok(None)
+}
+
+/// Checks the checksum of each bundle; returns the number of those that could not be decrypted because there is no key. The
+/// inner error is the first problem.
+fn check_bundles(connection: &Connection, cipher: Option<&BundleCipher>) -> Result<Result<i64, String>, SqliteError> {
+    let mut unchecked = 0;
+    let mut revisions = connection.prepare("SELECT sequence, id, yaml_content, yaml_checksum FROM revisions")?;
     let mut rows = revisions.query([])?;
     while let Some(row) = rows.next()? {
-        let (sequence, content, checksum): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if Checksum::compute(&content).as_str() != checksum {
-            return Ok(Some(format!("the bundle of revision {sequence} does not have its checksum")));
+        let (sequence, id, stored): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let checksum: String = row.get(3)?;
+        if is_encrypted(&stored) && cipher.is_none() {
+            unchecked += 1;
+            continue;
+        }
+        let plain = match is_encrypted(&stored) {
+            true => id.parse().ok().and_then(|id| open_bundle(cipher, id, stored).ok()),
+            false => Some(stored),
+        };
+        match plain {
+            None => return Ok(Err(format!("the bundle of revision {sequence} cannot be decrypted with the key"))),
+            Some(plain) if Checksum::compute(&plain).as_str() != checksum => {
+                return Ok(Err(format!("the bundle of revision {sequence} does not have its checksum")));
+            }
+            Some(_) => {}
         }
     }
-    Ok(None)
+    Ok(Ok(unchecked))
 }
 
 fn read_summary(connection: &Connection) -> Result<BackupSummary, SqliteError> {
@@ -181,7 +208,7 @@ fn read_summary(connection: &Connection) -> Result<BackupSummary, SqliteError> {
                       (SELECT value FROM meta WHERE name = 'tick')";
     Ok(connection.query_row(sql, [], |row| {
         let position = StorePosition { epoch: Epoch(row.get(1)?), latest: Sequence(row.get(2)?) };
-        Ok(BackupSummary { revisions: row.get(0)?, position })
+        Ok(BackupSummary { revisions: row.get(0)?, unchecked: 0, position })
     })?)
 }
 

@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use super::session::SqliteSession;
 use crate::store::records::{StoreChange, StoreError};
+use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::Operation;
 
 /// An operation and, after it ran, its result.
@@ -55,8 +56,12 @@ impl<T> RunTask for Task<T> {
 }
 
 /// Runs tasks in one transaction, and returns the changes of those that succeeded.
-pub(super) fn run_batch(connection: &mut Connection, batch: &mut [&mut dyn RunTask]) -> Vec<StoreChange> {
-    match run_transaction(connection, batch) {
+pub(super) fn run_batch(
+    connection: &mut Connection,
+    cipher: &CipherSlot,
+    batch: &mut [&mut dyn RunTask],
+) -> Vec<StoreChange> {
+    match run_transaction(connection, cipher, batch) {
         Ok(changes) => changes,
         Err(error) => {
             // The transaction may have ended already; if it has not, it must not stay open.
@@ -69,9 +74,10 @@ pub(super) fn run_batch(connection: &mut Connection, batch: &mut [&mut dyn RunTa
 
 fn run_transaction(
     connection: &mut Connection,
+    cipher: &CipherSlot,
     batch: &mut [&mut dyn RunTask],
 ) -> Result<Vec<StoreChange>, StoreError> {
-    let mut session = SqliteSession::new(connection);
+    let mut session = SqliteSession::new(connection, cipher);
     session.run("BEGIN")?;
     let is_alone = batch.len() == 1;
     for task in batch.iter_mut() {

@@ -16,7 +16,9 @@ use super::error::SqliteError;
 use super::file_lock::FileLock;
 use super::schema;
 use super::worker::{Job, SqliteWorker};
+use crate::store::bundle_cipher::BundleCipher;
 use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreError, StoreFuture};
+use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, Submission, append};
@@ -43,6 +45,7 @@ pub struct Sqlite {
     executor: Executor,
     is_shared: bool,
     observer: ObserverSlot,
+    cipher: CipherSlot,
     /// Path of the file, if calls run on a worker.
     path: Option<String>,
 }
@@ -60,7 +63,8 @@ impl SqliteStore {
     pub fn open(path: &str, vfs: Option<&str>) -> Result<Self, SqliteError> {
         let connection = Arc::new(Mutex::new(connect(path, vfs, Sharing::Exclusive)?));
         let executor = Executor::Inline(connection, None);
-        Ok(Self(Sqlite { executor, is_shared: false, observer: ObserverSlot::default(), path: None }))
+        let (observer, cipher) = (ObserverSlot::default(), CipherSlot::default());
+        Ok(Self(Sqlite { executor, is_shared: false, observer, cipher, path: None }))
     }
 
     /// Opens a file like [`SqliteStore::open`], so that other programs may read it: a backup, or the tools of SQLite.
@@ -69,16 +73,17 @@ impl SqliteStore {
         let lock = FileLock::acquire(path)?;
         let connection = connect(path, None, Sharing::Readable)?;
         let (sender, jobs) = mpsc::channel(QUEUE_MAX);
-        let observer = ObserverSlot::default();
+        let (observer, cipher) = (ObserverSlot::default(), CipherSlot::default());
         let (executor, path) = (Executor::Thread(sender), Some(path.to_owned()));
-        let store = Self(Sqlite { executor, is_shared: false, observer: observer.clone(), path });
-        Ok((store, SqliteWorker { connection, jobs, observer, _lock: lock }))
+        let store =
+            Self(Sqlite { executor, is_shared: false, observer: observer.clone(), cipher: cipher.clone(), path });
+        Ok((store, SqliteWorker { connection, jobs, observer, cipher, _lock: lock }))
     }
 
     /// Returns a store of another broker in the same process, on the same database.
     pub fn replica(&self) -> Self {
-        let (executor, path) = (self.0.executor.clone(), self.0.path.clone());
-        Self(Sqlite { executor, is_shared: true, observer: ObserverSlot::default(), path })
+        let (executor, path, cipher) = (self.0.executor.clone(), self.0.path.clone(), self.0.cipher.clone());
+        Self(Sqlite { executor, is_shared: true, observer: ObserverSlot::default(), cipher, path })
     }
 
     /// Makes each call await `gate` first. Has an effect only on a store whose calls run inline.
@@ -141,7 +146,7 @@ impl Sqlite {
         let mut task = Task::new(operation);
         // A panic inside an operation has rolled its transaction back, so the connection can still be used.
         let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = run_batch(&mut connection, &mut [&mut task]);
+        let changes = run_batch(&mut connection, &self.cipher, &mut [&mut task]);
         drop(connection);
         self.observer.notify(&changes);
         task.into_result()
@@ -181,7 +186,7 @@ impl Database for Sqlite {
             }
             Executor::Thread(jobs) => Box::pin(async {
                 let (pending, result) = PendingSubmission::new(submission);
-                run_on_thread(jobs, Job::Submission(pending), result).await
+                run_on_thread(jobs, Job::Submission(Box::new(pending)), result).await
             }),
         }
     }
@@ -199,6 +204,10 @@ impl Database for Sqlite {
 
     fn set_observer(&self, observer: ChangeObserver) {
         self.observer.set(observer);
+    }
+
+    fn set_bundle_cipher(&self, cipher: BundleCipher) {
+        self.cipher.set(cipher);
     }
 
     fn is_shared(&self) -> bool {

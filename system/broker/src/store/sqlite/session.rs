@@ -3,7 +3,9 @@
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement, ToSql};
 
+use crate::store::bundle_cipher::BundleCipher;
 use crate::store::records::{StoreChange, StoreError, StoreFuture};
+use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::shared::session::{PipelinedQuery, Session, failed, split_batch};
 use crate::store::sql::shared::values::{Row, Value};
 
@@ -11,11 +13,12 @@ pub(super) struct SqliteSession<'c> {
     /// Borrowed exclusively: one thread at a time may use a connection.
     connection: &'c mut Connection,
     pub(super) changes: Vec<StoreChange>,
+    cipher: &'c CipherSlot,
 }
 
 impl<'c> SqliteSession<'c> {
-    pub(super) fn new(connection: &'c mut Connection) -> Self {
-        Self { connection, changes: Vec::new() }
+    pub(super) fn new(connection: &'c mut Connection, cipher: &'c CipherSlot) -> Self {
+        Self { connection, changes: Vec::new(), cipher }
     }
 
     /// Executes a statement that controls the transaction.
@@ -77,6 +80,14 @@ impl Session for SqliteSession<'_> {
 
     fn changes(&mut self) -> &mut Vec<StoreChange> {
         &mut self.changes
+    }
+
+    fn bundle_cipher(&self) -> Option<&BundleCipher> {
+        self.cipher.get()
+    }
+
+    fn erase_replaced_content(&mut self) -> Result<(), StoreError> {
+        self.connection.pragma_update(None, "secure_delete", true).map_err(failed)
     }
 }
 

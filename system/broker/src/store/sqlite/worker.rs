@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::batch::{RunTask, Task, run_batch};
 use super::file_lock::FileLock;
 use crate::store::records::StoreError;
+use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::Operation;
 use crate::store::sql::observer_slot::ObserverSlot;
 use crate::store::sql::stacks::submissions::{PendingSubmission, SubmissionResult, append_all, send_results};
@@ -16,7 +17,7 @@ const BATCH_MAX: usize = 64;
 /// A call that waits for the thread.
 pub(super) enum Job {
     Operation(Box<dyn QueuedTask>),
-    Submission(PendingSubmission),
+    Submission(Box<PendingSubmission>),
 }
 
 /// A task with the callers that await its result.
@@ -71,7 +72,7 @@ fn merge_submissions(jobs: Vec<Job>) -> Vec<Box<dyn QueuedTask>> {
     let (mut tasks, mut submissions) = (Vec::new(), Vec::new());
     for job in jobs {
         match job {
-            Job::Submission(pending) => submissions.push(pending),
+            Job::Submission(pending) => submissions.push(*pending),
             Job::Operation(operation) => {
                 tasks.extend(submission_task(std::mem::take(&mut submissions)));
                 tasks.push(operation);
@@ -96,6 +97,7 @@ pub struct SqliteWorker {
     pub(super) connection: Connection,
     pub(super) jobs: mpsc::Receiver<Job>,
     pub(super) observer: ObserverSlot,
+    pub(super) cipher: CipherSlot,
     /// Released after the connection is closed.
     pub(super) _lock: FileLock,
 }
@@ -112,7 +114,7 @@ impl SqliteWorker {
             }
             let mut batch = merge_submissions(jobs);
             let mut tasks: Vec<&mut dyn RunTask> = batch.iter_mut().map(|queued| queued.task()).collect();
-            let changes = run_batch(&mut self.connection, &mut tasks);
+            let changes = run_batch(&mut self.connection, &self.cipher, &mut tasks);
             self.observer.notify(&changes);
             batch.into_iter().for_each(|queued| queued.send_result());
         }

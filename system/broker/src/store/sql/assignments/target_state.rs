@@ -61,10 +61,11 @@ async fn list_revisions(
     agent: AgentId,
     only_received: bool,
 ) -> Result<Vec<TargetRevision>, StoreError> {
-    let mut revisions = fetch_all(session, TARGET_REVISIONS, values![agent, only_received], read).await?;
-    revisions.sort_unstable_by_key(|target| target.revision.sequence_id);
-    assert_one_per_stack(&revisions);
-    Ok(revisions)
+    let mut found = fetch_all(session, TARGET_REVISIONS, values![agent, only_received], read).await?;
+    found.iter_mut().try_for_each(|target: &mut TargetRevision| revisions::open(session, &mut target.revision))?;
+    found.sort_unstable_by_key(|target| target.revision.sequence_id);
+    assert_one_per_stack(&found);
+    Ok(found)
 }
 
 fn assert_one_per_stack(revisions: &[TargetRevision]) {

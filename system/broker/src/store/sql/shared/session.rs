@@ -8,6 +8,7 @@ use std::future::ready;
 use sindri_model::Sequence;
 
 use super::values::{Column, Row, Value};
+use crate::store::bundle_cipher::BundleCipher;
 use crate::store::records::{StoreChange, StoreError, StoreFuture};
 
 /// An open transaction.
@@ -24,6 +25,12 @@ pub(crate) trait Session: Send {
     fn execute_batch<'a>(&'a mut self, sql: &'static str, rows: Vec<Vec<Value>>) -> StoreFuture<'a, ()>;
     /// Returns the changes of this transaction that invalidate what brokers cache. They are published at the commit.
     fn changes(&mut self) -> &mut Vec<StoreChange>;
+    /// Returns the cipher of bundles, if there is one.
+    fn bundle_cipher(&self) -> Option<&BundleCipher>;
+    /// Overwrites content that is replaced from now on, as far as the database can: a plain text must not stay in its file.
+    fn erase_replaced_content(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Announces, before it is inserted, a row of the table `events`, whose position is assigned before the commit.
     fn announce_event(&mut self) -> StoreFuture<'_, ()> {
         Box::pin(ready(Ok(())))

@@ -1,4 +1,5 @@
-//! Rows of the table `revisions`: appended, never changed.
+//! Rows of the table `revisions`: appended and never changed, except that a bundle may be encrypted, or encrypted with another
+//! key.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +7,10 @@ use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, Checksum, RevisionId, Sequence, StackId};
 
 use super::stacks;
-use crate::store::records::{NewRevision, Page, RecordKind, StoreError, StoredRevision, WriteContext};
+use crate::store::bundle_cipher::{BundleCipher, open_bundle};
+use crate::store::records::{NewRevision, Page, RecordKind, RewriteBundle, StoreError, StoredRevision, WriteContext};
 use crate::store::sql::shared::lookup::require;
-use crate::store::sql::shared::session::{Session, execute_batch, fetch_all, fetch_one};
+use crate::store::sql::shared::session::{Session, execute_batch, failed, fetch_all, fetch_one};
 use crate::store::sql::shared::values::{Row, row, values};
 
 /// A query of the columns that [`read`] reads; the argument is the rest of the statement.
@@ -45,14 +47,17 @@ pub(crate) async fn insert(
     revisions: &[NumberedRevision<'_>],
 ) -> Result<Vec<DeploymentObject>, StoreError> {
     let inserted: Vec<DeploymentObject> = revisions.iter().map(to_wire).collect();
+    let cipher = session.bundle_cipher().filter(|cipher| cipher.encrypts_new()).cloned();
     let rows = inserted.iter().zip(revisions).map(|(revision, NumberedRevision { only_for, context, .. })| {
         let request = context.request.as_ref();
+        let encrypt = |cipher: &BundleCipher| cipher.encrypt(&context.entropy, revision.id, &revision.yaml_content);
+        let stored = cipher.as_ref().map_or_else(|| revision.yaml_content.clone(), encrypt);
         row![
             revision.sequence_id,
             revision.id,
             revision.stack_id,
             *only_for,
-            &revision.yaml_content,
+            stored,
             &revision.yaml_checksum,
             revision.submitted_at,
             revision.is_deletion_marker,
@@ -120,7 +125,9 @@ pub(crate) async fn list(
             WHERE bytes_before < ?4)
           ORDER BY sequence"
     );
-    fetch_all(session, sql, values![stack, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
+    let mut found = fetch_all(session, sql, values![stack, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await?;
+    found.iter_mut().try_for_each(|revision| open(session, revision))?;
+    Ok(found)
 }
 
 /// Lists the revisions of a stack with an empty text in place of each bundle.
@@ -142,9 +149,50 @@ pub(crate) async fn get(session: &mut dyn Session, revision: RevisionId) -> Resu
         ", agent_id, (SELECT generator_id FROM stacks WHERE stacks.id = revisions.stack_id)
         FROM revisions WHERE id = ?1"
     );
-    require(fetch_one(session, sql, values![revision], read_stored).await?, RecordKind::Revision, revision)
+    let found = fetch_one(session, sql, values![revision], read_stored).await?;
+    let mut found = require(found, RecordKind::Revision, revision)?;
+    open(session, &mut found.revision)?;
+    Ok(found)
 }
 
+/// Replaces the stored text of a bundle by its plain text.
+pub(crate) fn open(session: &dyn Session, revision: &mut DeploymentObject) -> Result<(), StoreError> {
+    let stored = std::mem::take(&mut revision.yaml_content);
+    revision.yaml_content = open_bundle(session.bundle_cipher(), revision.id, stored).map_err(failed)?;
+    Ok(())
+}
+
+/// Rewrites the stored texts of the next bundles; returns the last sequence that was read.
+pub(crate) async fn rewrite(
+    session: &mut dyn Session,
+    after: Sequence,
+    limit: i64,
+    rewrite: RewriteBundle,
+) -> Result<Option<Sequence>, StoreError> {
+    let sql = "SELECT sequence, id, yaml_content FROM revisions WHERE sequence > ?1 ORDER BY sequence LIMIT ?2";
+    let read = |row: &mut Row| Ok((row.take()?, row.take()?, row.take()?));
+    let found: Vec<(Sequence, RevisionId, String)> = fetch_all(session, sql, values![after, limit], read).await?;
+    let mut rows = Vec::new();
+    for (sequence, id, stored) in &found {
+        rows.extend(rewrite(*id, stored)?.map(|text| row![*sequence, text]));
+    }
+    if !rows.is_empty() {
+        session.erase_replaced_content()?;
+    }
+    let sql = "WITH batch (sequence, yaml_content) AS ({BIGINT, TEXT})
+               UPDATE revisions SET yaml_content = batch.yaml_content FROM batch
+               WHERE revisions.sequence = batch.sequence";
+    execute_batch(session, sql, rows).await?;
+    Ok(found.last().map(|(sequence, ..)| *sequence))
+}
+
+/// Returns the newest revision with a bundle, and its stored text.
+pub(crate) async fn get_newest_stored(session: &mut dyn Session) -> Result<Option<(RevisionId, String)>, StoreError> {
+    let sql = "SELECT id, yaml_content FROM revisions WHERE yaml_content <> '' ORDER BY sequence DESC LIMIT 1";
+    fetch_one(session, sql, &[], |row| Ok((row.take()?, row.take()?))).await
+}
+
+/// Reads a row. The bundle is the stored text, which [`open`] replaces by the plain one.
 pub(crate) fn read(row: &mut Row) -> Result<DeploymentObject, StoreError> {
     let (id, sequence_id, stack_id) = (row.take()?, row.take()?, row.take()?);
     let (yaml_content, yaml_checksum, submitted_at) = (row.take()?, row.take()?, row.take()?);

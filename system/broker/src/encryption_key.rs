@@ -1,4 +1,4 @@
-//! Encryption at rest of the secrets of subscriptions: URL, header and signing secret.
+//! The key of what is encrypted at rest: the secrets of subscriptions (URL, header and signing secret), and bundles.
 //!
 //! An encrypted value is a version, a nonce, and the ChaCha20-Poly1305 ciphertext. The context of a value, such as its row and
 //! column, is authenticated with it, so that a value cannot be moved. Nonces are random; the number of values of a broker is
@@ -19,6 +19,7 @@ const KEY_BYTES: usize = 32;
 const KEY_CHARS_MAX: usize = 2 * KEY_BYTES;
 
 /// Key that encrypts secrets. `Debug` prints nothing of it.
+#[derive(Clone)]
 pub struct EncryptionKey(LessSafeKey);
 
 /// The text is not a key. The error does not contain it, because it may be a key with a typing mistake.
@@ -56,7 +57,7 @@ impl EncryptionKey {
         let mut text = plain.to_vec();
         self.0
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), associated_data(context), &mut text)
-            .expect("no value of a subscription is longer than the cipher can take");
+            .expect("no value is longer than the cipher can take");
         [&[VERSION][..], &nonce, &text].concat()
     }
 
