@@ -4,10 +4,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::counts::Counts;
+use crate::packages::{check, copy_sources, exists, record_installed, succeed};
 use crate::process::{Run, binaries, root, target};
 
 /// Files of the project from which everything here is made.
@@ -32,13 +33,9 @@ pub fn test() -> Result<Counts, String> {
     Ok(typescript.and(&python))
 }
 
-fn exists(program: &str) -> bool {
-    Run::program(program).arg("--version").captured().is_ok_and(|(code, _)| code == 0)
-}
-
 fn test_typescript(directory: &Path, broker: &RunningBroker) -> Result<Counts, String> {
     let copied = ["package.json", "package-lock.json", "tsconfig.json", "flow.ts"];
-    let is_installed = copy_sources(directory, &copied, "package-lock.json")?;
+    let is_installed = copy_sources(SOURCES, directory, &copied, "package-lock.json")?;
     if !is_installed {
         let install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
         if let Err(reason) = succeed(Run::program("npm").args(install).directory(directory)) {
@@ -61,7 +58,7 @@ fn test_typescript(directory: &Path, broker: &RunningBroker) -> Result<Counts, S
 
 fn test_python(directory: &Path, broker: &RunningBroker) -> Result<Counts, String> {
     let copied = ["requirements.txt", "python-client.yaml", "flow.py"];
-    let is_installed = copy_sources(directory, &copied, "requirements.txt")?;
+    let is_installed = copy_sources(SOURCES, directory, &copied, "requirements.txt")?;
     let python = directory.join("environment/bin/python");
     if !is_installed {
         let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
@@ -79,45 +76,6 @@ fn test_python(directory: &Path, broker: &RunningBroker) -> Result<Counts, Strin
     succeed(generate.arg(root().join(DOCUMENT)).args(["--output-path", "sindri_broker_client"]).directory(directory))?;
     let flow = Run::program(&python).arg("flow.py").args(broker.url_and_key()).directory(directory);
     check("the generated Python client completes its flow", flow)
-}
-
-/// Copies the sources of a client; returns true if what `pinned` lists is installed already.
-fn copy_sources(directory: &Path, files: &[&str], pinned: &str) -> Result<bool, String> {
-    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    for file in files {
-        let from = root().join(SOURCES).join(file);
-        fs::copy(&from, directory.join(file)).map_err(|error| format!("{}: {error}", from.display()))?;
-    }
-    let read = |path: PathBuf| fs::read(path).ok();
-    Ok(read(directory.join(pinned)) == read(installed(directory)))
-}
-
-/// Records that what `pinned` lists is installed.
-fn record_installed(directory: &Path, pinned: &str) -> Result<(), String> {
-    let copied = fs::copy(directory.join(pinned), installed(directory));
-    copied.map(drop).map_err(|error| format!("{}: {error}", directory.display()))
-}
-
-/// Copy of the list of versions that are installed.
-fn installed(directory: &Path) -> PathBuf {
-    directory.join("installed")
-}
-
-/// Runs a program; its output is part of the error.
-fn succeed(run: Run) -> Result<(), String> {
-    match run.captured()? {
-        (0, _) => Ok(()),
-        (code, output) => Err(format!("exit code {code}\n{output}")),
-    }
-}
-
-/// Runs a program; prints its output if it fails.
-fn check(title: &str, run: Run) -> Result<Counts, String> {
-    let (code, output) = run.captured()?;
-    if code != 0 {
-        println!("failed: {title}\n{output}");
-    }
-    Ok(Counts::from_success(code == 0))
 }
 
 /// A broker on a free port with an empty SQLite database. It ends when this is dropped.

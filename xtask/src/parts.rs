@@ -3,7 +3,7 @@
 use crate::counts::Counts;
 use crate::postgres::Postgres;
 use crate::process::{Run, build, root};
-use crate::{REAL_BINARIES, clients, documents, fuzz, mutants, tidy};
+use crate::{REAL_BINARIES, clients, documents, fuzz, login, mutants, tidy};
 
 /// One part of the test command.
 pub struct Part {
@@ -67,6 +67,13 @@ pub const PARTS: &[Part] = &[
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-broker"]),
         run: |_| clients::test(),
+    },
+    Part {
+        name: "login",
+        about: "people log in at an OpenID Connect provider",
+        is_nightly: false,
+        needs: Needs::Binaries(&["sindri-broker", "sindri"]),
+        run: |_| login::test(),
     },
     Part {
         name: "doc tests",

@@ -14,6 +14,7 @@ use crate::list_permits::ListPermits;
 use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::offload::{Offload, RunOnThread};
+use crate::oidc::OidcProvider;
 use crate::quotas::{QuotaUsage, Quotas};
 use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
@@ -87,6 +88,8 @@ pub struct BrokerState {
     /// Time without a heartbeat after which an agent counts as offline; `None` means never.
     pub(crate) offline_after: Option<Duration>,
     pub(crate) webhooks: Option<WebhookSettings>,
+    /// Provider of the tokens of people, if they are accepted.
+    pub(crate) oidc: Option<OidcProvider>,
     /// Cipher of stored bundles, if there is a key.
     pub(crate) bundle_cipher: Option<BundleCipher>,
     live: RwLock<LiveSettings>,
@@ -135,6 +138,7 @@ impl Broker {
             bounds: Bounds::default(),
             offline_after: Some(OFFLINE_AFTER),
             webhooks: None,
+            oidc: None,
             bundle_cipher: None,
             live: RwLock::default(),
             quota_usage: QuotaUsage::default(),
@@ -153,6 +157,11 @@ impl Broker {
     /// Sets the settings of webhooks, without which none are delivered.
     pub fn with_webhooks(self, settings: WebhookSettings) -> Self {
         self.configure(|state| state.webhooks = Some(settings))
+    }
+
+    /// Accepts the tokens that a provider issues to people.
+    pub fn with_oidc(self, provider: OidcProvider) -> Self {
+        self.configure(|state| state.oidc = Some(provider))
     }
 
     /// Sets the cipher of stored bundles, without which encrypted ones cannot be read and new ones are not encrypted.

@@ -15,6 +15,7 @@ mod list_permits;
 mod memory;
 mod metrics;
 mod offload;
+mod oidc;
 mod published_metrics;
 mod quotas;
 mod readiness;
@@ -34,6 +35,7 @@ pub use broker::{BODY_BYTES_MAX, Bounds, Broker, LiveSettings, Reload, RotatedSe
 pub use encryption_key::{EncryptionKey, EncryptionKeyError};
 pub use metrics::Metrics;
 pub use offload::RunOnThread;
+pub use oidc::{FetchDocument, OidcProvider, OidcSettings};
 pub use quotas::Quotas;
 pub use retention::Retention;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::signal::unix::{SignalKind, signal};
 
 use process::database::{StartedBroker, start_broker};
+use process::oidc::with_oidc;
 use process::reload::{Reloader, read_live_settings, reload_after_hangups};
 use process::start_error::StartError;
 use process::system::{build_runtime, system_entropy};
@@ -81,6 +82,7 @@ async fn start(config: &Config) -> Result<(), StartError> {
     broker.replace_live_settings(read_live_settings(config));
     let broker = with_webhooks(config, broker).await?;
     check_bundles(config, &broker).await?;
+    let broker = with_oidc(config, broker)?;
     let key_file = Path::new(config.text(&settings::ADMIN_KEY_FILE));
     key::create_admin_key(&broker, key_file, &entropy, config.is_on(&settings::PRINT_ADMIN_KEY)).await?;
     let listen_error = |source| StartError::Listen { address: config.text(&settings::LISTEN).to_owned(), source };

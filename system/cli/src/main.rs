@@ -5,8 +5,10 @@
 mod commands;
 mod failure;
 mod names;
+mod oidc;
 mod output;
 mod table;
+mod token_file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,8 +20,9 @@ use sindri_client::{Client, Trust, with_tls};
 use sindri_process::{Setting, TraceExport, logs};
 use sindri_traces::{RequestContext, SPANS, run_in_request};
 
-use commands::{admin, agent, apply, approvals, events, stack, status, target};
+use commands::{admin, agent, apply, approvals, events, login, stack, status, target};
 use failure::Failure;
+use token_file::TokenFile;
 
 /// Deploys stacks to Kubernetes clusters and shows their status.
 #[derive(Parser)]
@@ -37,6 +40,9 @@ struct Flags {
     /// File with the access key.
     #[arg(long, global = true, env = "SINDRI_KEY_FILE", value_name = "FILE", conflicts_with = "key")]
     key_file: Option<PathBuf>,
+    /// File with the token of `sindri login`, which is used if there is no access key.
+    #[arg(long, global = true, env = "SINDRI_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// URL of a collector to which the trace of this command is exported by OTLP over HTTP.
     #[arg(long, global = true, env = "SINDRI_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
@@ -46,6 +52,10 @@ struct Flags {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Log in at an OpenID Connect provider, instead of using an access key.
+    Login(login::Arguments),
+    /// Delete the token of the login.
+    Logout,
     /// Manage administrators and their keys.
     #[command(subcommand)]
     Admin(admin::Command),
@@ -108,8 +118,11 @@ fn run(flags: Flags) -> Result<(), Failure> {
         Some(new_request()),
         || tracing::trace_span!(target: SPANS, "sindri", otel.kind = "client"),
         async {
-            let client = create_client(&flags)?;
-            execute(&client, flags.command).await
+            match &flags.command {
+                Command::Login(arguments) => login::run(arguments, &token_path(&flags)?).await,
+                Command::Logout => login::log_out(&token_path(&flags)?),
+                _ => execute(&create_client(&flags).await?, flags.command).await,
+            }
         },
     ));
     traces.into_iter().for_each(TraceExport::end);
@@ -142,6 +155,8 @@ fn start_traces(flags: &Flags) -> Result<Option<TraceExport>, Failure> {
 
 async fn execute(client: &Client, command: Command) -> Result<(), Failure> {
     match command {
+        // They need no broker.
+        Command::Login(_) | Command::Logout => Ok(()),
         Command::Admin(command) => admin::run(client, command).await,
         Command::Agent(command) => agent::run(client, command).await,
         Command::Stack(command) => stack::run(client, command).await,
@@ -157,17 +172,18 @@ async fn execute(client: &Client, command: Command) -> Result<(), Failure> {
     }
 }
 
-fn create_client(flags: &Flags) -> Result<Client, Failure> {
+async fn create_client(flags: &Flags) -> Result<Client, Failure> {
     let to_usage = |_| Failure::Usage(format!("{:?} is not a URL", flags.broker));
     let base_url: http::Uri = flags.broker.parse().map_err(to_usage)?;
+    let key = read_key(flags).await?;
     let mut connector = HttpConnector::new();
     // Disables Nagle's algorithm, which delays the last packet of a bundle until the previous ones are acknowledged.
     connector.set_nodelay(true);
     if base_url.scheme() != Some(&http::uri::Scheme::HTTPS) {
-        return Ok(Client::new(connector, base_url, &read_key(flags)?)?.with_strict_requests());
+        return Ok(Client::new(connector, base_url, &key)?.with_strict_requests());
     }
     connector.enforce_http(false);
-    Ok(Client::new(with_tls(connector, &load_trust(flags)?), base_url, &read_key(flags)?)?.with_strict_requests())
+    Ok(Client::new(with_tls(connector, &load_trust(flags)?), base_url, &key)?.with_strict_requests())
 }
 
 /// Loads the trusted certificate authorities.
@@ -187,14 +203,34 @@ fn load_trust(flags: &Flags) -> Result<Trust, Failure> {
     trust.map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Returns the access key from the flags or the key file.
-fn read_key(flags: &Flags) -> Result<String, Failure> {
+/// Returns the access key from the flags or the key file, or the token of the login.
+async fn read_key(flags: &Flags) -> Result<String, Failure> {
     match (&flags.key, &flags.key_file) {
         (Some(key), _) => Ok(key.clone()),
         (None, Some(path)) => std::fs::read_to_string(path)
             .map_err(|error| Failure::Usage(format!("the key file {} cannot be read: {error}", path.display()))),
         (None, None) => {
-            Err(Failure::Usage("an access key is required: set --key, --key-file or SINDRI_KEY".to_owned()))
+            let path = token_path(flags)?;
+            let missing = "an access key is required: set --key, --key-file or SINDRI_KEY, or use sindri login";
+            let file = TokenFile::read(&path)?.ok_or_else(|| Failure::Usage(missing.to_owned()))?;
+            file.current_token(&path, now_seconds()).await
         }
     }
+}
+
+/// Returns the path of the file with the token of the login.
+fn token_path(flags: &Flags) -> Result<PathBuf, Failure> {
+    if let Some(path) = &flags.token_file {
+        return Ok(path.clone());
+    }
+    let variable = |name: &str| std::env::vars_os().find(|(known, _)| known == name).map(|(_, value)| value);
+    let base = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let base = base.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")));
+    let missing = || Failure::Usage("an access key is required: set --key, --key-file or SINDRI_KEY".to_owned());
+    base.map(|base| base.join("sindri").join("token.json")).ok_or_else(missing)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the process owns the clock")]
+fn now_seconds() -> i64 {
+    jiff::Timestamp::now().as_second()
 }

@@ -6,6 +6,7 @@
 mod admins;
 mod agents;
 mod approvals;
+mod bounded_http;
 mod broker_kind;
 mod client;
 mod connector;
@@ -21,6 +22,7 @@ mod target_state;
 mod tls;
 mod transport;
 
+pub use bounded_http::BoundedHttp;
 pub use client::{Client, Limits};
 pub use connector::{Connector, ConnectorStream};
 pub use error::{ClientError, ClientSetupError};

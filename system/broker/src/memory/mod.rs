@@ -7,6 +7,7 @@ mod etag;
 mod failed_logins;
 mod heartbeats;
 mod keys;
+mod people;
 mod target_states;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub(crate) use etag::{EtagKey, matches_if_none_match};
 pub(crate) use failed_logins::FailedLogins;
 pub(crate) use heartbeats::HeartbeatBuffer;
 pub(crate) use keys::KeyCache;
+pub(crate) use people::KnownPeople;
 pub(crate) use target_states::{BundlePosition, CachedTargetState, TargetStateCache};
 use tokio::sync::Notify;
 
@@ -25,6 +27,7 @@ use crate::store::{ChangeObserver, StoreChange};
 pub(crate) struct Memory {
     pub target_states: TargetStateCache,
     pub keys: KeyCache,
+    pub people: KnownPeople,
     pub heartbeats: HeartbeatBuffer,
     pub failed_logins: FailedLogins,
     /// Notified when there may be webhook deliveries to send.
@@ -37,7 +40,10 @@ impl Memory {
         for change in changes {
             match change {
                 StoreChange::TargetState(agent, _) => self.target_states.invalidate(*agent),
-                StoreChange::Keys => self.keys.invalidate(),
+                StoreChange::Keys => {
+                    self.keys.invalidate();
+                    self.people.invalidate();
+                }
                 StoreChange::Deliveries => self.deliveries.notify_one(),
                 StoreChange::Epoch => self.target_states.invalidate_all(),
             }

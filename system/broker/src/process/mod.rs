@@ -4,6 +4,7 @@ pub mod commands;
 pub mod database;
 pub mod descriptors;
 pub mod key;
+pub mod oidc;
 pub mod pages;
 pub mod reload;
 pub mod settings;

@@ -238,7 +238,7 @@ pub const WEBHOOKS_ENCRYPTION_KEY_FILE: Setting = Setting::plain(
     SettingType::Path,
     "File of the key that encrypts the secrets of webhooks, and bundles if they are encrypted",
 );
-/// Whether bundles are encrypted.
+/// Encryption of bundles.
 pub const DATABASE_ENCRYPT_BUNDLES: Setting = Setting {
     default: Some("false"),
     ..Setting::plain(
@@ -246,6 +246,50 @@ pub const DATABASE_ENCRYPT_BUNDLES: Setting = Setting {
         "encrypt-bundles",
         SettingType::Switch,
         "Whether bundles are stored encrypted, with the key of webhooks.encryption_key_file",
+    )
+};
+/// Provider of the tokens of people.
+pub const OIDC_ISSUER: Setting = Setting::plain(
+    "oidc.issuer",
+    "oidc-issuer",
+    SettingType::Text,
+    "URL of the OpenID Connect provider whose tokens people may use instead of keys, as its tokens have it in iss",
+);
+/// Audience of the tokens of people.
+pub const OIDC_AUDIENCE: Setting = Setting::plain(
+    "oidc.audience",
+    "oidc-audience",
+    SettingType::Text,
+    "Value that aud of a token must have: the client id with which people log in",
+);
+/// Claim with roles.
+pub const OIDC_ROLE_CLAIM: Setting = Setting {
+    default: Some("roles"),
+    ..Setting::plain(
+        "oidc.role_claim",
+        "oidc-role-claim",
+        SettingType::Text,
+        "Claim with the roles or groups of a person",
+    )
+};
+/// Roles of administrators.
+pub const OIDC_ADMIN_ROLES: Setting = Setting {
+    default: Some("sindri-admin"),
+    ..Setting::plain(
+        "oidc.admin_roles",
+        "oidc-admin-roles",
+        SettingType::Text,
+        "Values of the claim that give all permissions, separated by commas",
+    )
+};
+/// Roles of readers.
+pub const OIDC_READER_ROLES: Setting = Setting {
+    default: Some("sindri-reader"),
+    ..Setting::plain(
+        "oidc.reader_roles",
+        "oidc-reader-roles",
+        SettingType::Text,
+        "Values of the claim that give permission to read, separated by commas",
     )
 };
 /// Encryption key of webhooks.
@@ -270,6 +314,7 @@ pub static PROGRAM: Program = Program {
         &LISTEN,
         &DATABASE_URL,
         &DATABASE_CONNECTIONS,
+        &DATABASE_ENCRYPT_BUNDLES,
         &ADMIN_KEY_FILE,
         &PRINT_ADMIN_KEY,
         &TLS_CERTIFICATE_FILE,
@@ -289,7 +334,11 @@ pub static PROGRAM: Program = Program {
         &QUOTAS_STACKS,
         &QUOTAS_REVISION_BYTES,
         &QUOTAS_SUBMISSIONS_PER_MINUTE,
-        &DATABASE_ENCRYPT_BUNDLES,
+        &OIDC_ISSUER,
+        &OIDC_AUDIENCE,
+        &OIDC_ROLE_CLAIM,
+        &OIDC_ADMIN_ROLES,
+        &OIDC_READER_ROLES,
         &WEBHOOKS_ALLOW_PRIVATE_TARGETS,
         &WEBHOOKS_ENCRYPTION_KEY_FILE,
         &WEBHOOKS_ENCRYPTION_KEY,
@@ -297,6 +346,7 @@ pub static PROGRAM: Program = Program {
     ],
     rules: &[
         Rule::Together(&TLS_CERTIFICATE_FILE, &TLS_KEY_FILE),
+        Rule::Together(&OIDC_ISSUER, &OIDC_AUDIENCE),
         Rule::OneAtMost(&WEBHOOKS_ENCRYPTION_KEY, &WEBHOOKS_ENCRYPTION_KEY_FILE),
     ],
     example: &DATABASE_URL,

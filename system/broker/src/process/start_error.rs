@@ -5,6 +5,7 @@ use std::io;
 use sindri_broker::{
     BackupError, BundleDecryptionError, DecryptionError, EncryptionKeyError, PostgresError, SqliteError, StoreError,
 };
+use sindri_client::TrustError;
 use sindri_process::{ConfigError, TraceExportError};
 use thiserror::Error;
 
@@ -65,6 +66,9 @@ pub enum StartError {
     /// Nothing can be re-encrypted without the current key.
     #[error("set webhooks.encryption_key_file or webhooks.encryption_key to the current key")]
     NoEncryptionKey,
+    /// The provider of people's tokens cannot be reached over TLS.
+    #[error("tokens of people cannot be verified: {0}")]
+    Oidc(TrustError),
     /// Traces cannot be exported.
     #[error(transparent)]
     Traces(#[from] TraceExportError),

@@ -188,6 +188,9 @@ operations! {
     Write create_admin(context: WriteContext, admin: Admin, key: KeyRecord) -> () = fleet::admins::create;
     /// Lists every administrator, by name.
     Read list_admins(page: Page) -> Vec<Admin> = tables::admins::list;
+    /// Records a person who logs in with a token of a provider, unless there is a record. Returns false if the record was
+    /// deleted, or if another administrator has the name.
+    Write record_person(context: WriteContext, person: Admin) -> bool = fleet::admins::record_person;
     /// Returns one administrator.
     Read get_admin(admin: AdminId) -> Admin = tables::admins::get;
     /// Deletes an administrator and its key. Fails with [`StoreError::LastAdmin`] if no other one could administrate the

@@ -255,7 +255,7 @@ fn encrypted_bundles_leave_no_plain_text_and_survive_rotation_backup_and_restore
         path.display().to_string()
     };
     let (old, new) = (file("old", "ab"), file("new", "cd"));
-    let (flag, encrypt) = ("--webhooks-encryption-key-file", ["--encrypt-bundles", "true"]);
+    let (flag, encrypt) = ("--webhooks-encryption-key-file", ["--encrypt-bundles"]);
     let bundle =
         |canary: &str| serde_json::json!({"yaml_content": format!("{BUNDLE}data: {{x: {canary}}}\n")}).to_string();
     let (process, mut lines) = start_with(directory, &[]);

@@ -202,12 +202,14 @@ fn print_config_has_every_setting_with_value_and_source_and_no_secret() {
 listen                          127.0.0.1:3000            default
 database.url                    postgres://me:***@host/db  file FILE:3
 database.connections            8                         default
+database.encrypt_bundles        false                     default
 admin_key_file                  sindri-admin.key          default
 print_admin_key                 false                     default
 tls.certificate_file            -                         default
 tls.key_file                    -                         default
 log.form                        json                      flag --log
 log.level                       debug                     environment SINDRI__BROKER__LOG__LEVEL
+otlp.endpoint                   -                         default
 limits.body_bytes               2097152                   default
 limits.connections              16384                     default
 limits.connections_per_peer     4096                      default
@@ -220,6 +222,11 @@ retention.revisions_days        365                       default
 quotas.stacks                   0                         default
 quotas.revision_bytes           0                         default
 quotas.submissions_per_minute   0                         default
+oidc.issuer                     -                         default
+oidc.audience                   -                         default
+oidc.role_claim                 roles                     default
+oidc.admin_roles                sindri-admin              default
+oidc.reader_roles               sindri-reader             default
 webhooks.allow_private_targets  false                     default
 webhooks.encryption_key_file    -                         default
 webhooks.encryption_key         ***                       environment SINDRI__BROKER__WEBHOOKS__ENCRYPTION_KEY

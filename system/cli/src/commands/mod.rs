@@ -6,6 +6,7 @@ pub(crate) mod apply;
 pub(crate) mod approvals;
 pub(crate) mod conditions;
 pub(crate) mod events;
+pub(crate) mod login;
 pub(crate) mod stack;
 pub(crate) mod status;
 pub(crate) mod target;

@@ -4,7 +4,6 @@
 //! with a method of [`Actor`] that it is the right agent or generator.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
@@ -18,12 +17,12 @@ use tokio::time::Instant;
 use super::connection_info::PeerAddress;
 use super::denial::Denial;
 use super::error_response::ErrorResponse;
+use super::login_failures::{record_failure, reject_credential, too_many_failures};
+use super::people::identify_person;
 use crate::broker::Broker;
-use crate::store::{FailedLogin, KeyAccess, KeyHolder, LoginFailure, StoreError, StoredKey};
+use crate::oidc::is_token;
+use crate::store::{KeyAccess, KeyHolder, LoginFailure, StoreError, StoredKey};
 use crate::throttle::ThrottleSource;
-
-/// Characters of a key that the audit log has at most: those of its short token.
-const KEY_PREFIX_CHARS: usize = 8;
 
 /// Holder of the key that a request was sent with, and what the key allows.
 #[derive(Clone, Copy, Debug)]
@@ -39,14 +38,14 @@ pub(crate) struct ActorLabel(pub String);
 /// Authenticates a request before its handler runs.
 pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Request, next: Next) -> Response {
     let client = client_address(request.extensions());
-    let (key, label) = match identify(&broker, request.headers(), client).await {
-        Ok(key_and_label) => key_and_label,
+    let (actor, label) = match identify(&broker, request.headers(), client).await {
+        Ok(actor_and_label) => actor_and_label,
         Err(error) => return error.into_response(),
     };
-    if key.access == KeyAccess::Deactivated && !request.method().is_safe() {
+    if actor.access == KeyAccess::Deactivated && !request.method().is_safe() {
         return ErrorResponse::from(StoreError::GeneratorInactive).into_response();
     }
-    request.extensions_mut().insert(Actor { holder: key.holder, access: key.access });
+    request.extensions_mut().insert(actor);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(label);
     response
@@ -56,14 +55,21 @@ async fn identify(
     broker: &Broker,
     headers: &HeaderMap,
     client: Option<IpAddr>,
-) -> Result<(StoredKey, ActorLabel), ErrorResponse> {
+) -> Result<(Actor, ActorLabel), ErrorResponse> {
     let header = headers.get(AUTHORIZATION).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))?;
+    if let Some(provider) = &broker.oidc
+        && let Some(token) = header.to_str().ok().map(strip_scheme).filter(|text| is_token(text))
+    {
+        // Boxed, because most requests have a key.
+        let (holder, access, name) = Box::pin(identify_person(broker, provider, token, client)).await?;
+        return Ok((Actor { holder, access }, ActorLabel(name)));
+    }
     let Some(credentials) = Credentials::parse(header, client) else {
         record_failure(broker, client, None, LoginFailure::Malformed);
         return Err(reject_key(broker, client));
     };
     let key = credentials.authenticate(broker).await?;
-    Ok((key, credentials.label()))
+    Ok((Actor { holder: key.holder, access: key.access }, credentials.label()))
 }
 
 /// Returns the address of the client; `None` without a peer address (simulation), where throttling is skipped.
@@ -143,27 +149,7 @@ fn strip_scheme(text: &str) -> &str {
 /// Counts a wrong key and returns its error. The message is the same for every wrong key, so that it does not show which
 /// part of a guess was right.
 fn reject_key(broker: &Broker, client: Option<IpAddr>) -> ErrorResponse {
-    match client
-        .map(ThrottleSource::from_address)
-        .and_then(|source| broker.throttle.record_failure(source, Instant::now()))
-    {
-        Some(wait) => too_many_failures(broker, wait),
-        None => ErrorResponse::unauthorized("the key is unknown"),
-    }
-}
-
-/// Records a failed login for the audit log, which is written later.
-fn record_failure(broker: &Broker, client: Option<IpAddr>, pak: Option<&Pak>, reason: LoginFailure) {
-    let time = broker.clock.now();
-    let key_prefix = pak.map(|pak| pak.short().chars().take(KEY_PREFIX_CHARS).collect());
-    let login = FailedLogin { time, peer: client, key_prefix, reason, unrecorded: 0 };
-    broker.memory.failed_logins.insert(login, Instant::now());
-}
-
-fn too_many_failures(broker: &Broker, wait: Duration) -> ErrorResponse {
-    broker.metrics.record_throttled_key();
-    let message = "too many wrong keys were sent from this address";
-    ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", message).with_retry_after(wait)
+    reject_credential(broker, client, ErrorResponse::unauthorized("the key is unknown"))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Actor {
@@ -174,15 +160,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Actor {
     }
 }
 
-/// The key that a request was sent with.
-pub(crate) struct SenderKey(pub Pak);
+/// The key that a request was sent with; none if it was sent with the token of a person.
+pub(crate) struct SenderKey(pub Option<Pak>);
 
 impl<S: Send + Sync> FromRequestParts<S> for SenderKey {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ErrorResponse> {
         let credentials = parts.headers.get(AUTHORIZATION).and_then(|header| Credentials::parse(header, None));
-        credentials.map(|sent| Self(sent.pak)).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))
+        Ok(Self(credentials.map(|sent| sent.pak)))
     }
 }
 

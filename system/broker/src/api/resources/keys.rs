@@ -134,7 +134,9 @@ impl Sender {
     /// and one in its grace period was.
     async fn list_replaced_keys(&self, broker: &Broker, holder: KeyHolder) -> Result<Vec<PakDigest>, ErrorResponse> {
         let keys = broker.store.list_keys_of_holder(holder).await?;
-        if self.actor.holder == holder && !keys.iter().any(|digest| self.key.0.matches(digest)) {
+        if self.actor.holder == holder
+            && !keys.iter().any(|digest| self.key.0.as_ref().is_some_and(|key| key.matches(digest)))
+        {
             return Err(StoreError::KeyChanged.into());
         }
         Ok(keys)

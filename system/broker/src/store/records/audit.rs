@@ -52,8 +52,10 @@ pub enum LoginFailure {
     Malformed,
     /// The key is unknown.
     Unknown,
-    /// The key has expired.
+    /// The key or the token has expired.
     Expired,
+    /// The token of a person is not valid.
+    InvalidToken,
 }
 
 impl LoginFailure {
@@ -63,6 +65,7 @@ impl LoginFailure {
             Self::Malformed => "malformed_key",
             Self::Unknown => "unknown_key",
             Self::Expired => "expired_key",
+            Self::InvalidToken => "invalid_token",
         }
     }
 }

@@ -7,7 +7,7 @@ use sindri_model::wire::{Admin, AdminRole};
 use crate::store::records::{KeyHolder, KeyRecord, RecordKind, StoreError, WriteContext};
 use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::require_inserted;
-use crate::store::sql::shared::session::{Session, execute};
+use crate::store::sql::shared::session::{Session, execute, has_rows};
 use crate::store::sql::shared::values::values;
 use crate::store::sql::shared::{audit, counter, idempotency};
 use crate::store::sql::tables::{admins, keys};
@@ -63,6 +63,22 @@ async fn insert(
     require_inserted(execute(session, sql, row).await?, RecordKind::Admin, &admin.name)?;
     keys::create(session, context, key, KeyHolder::Admin(admin.id)).await?;
     record(session, context, "admin.created", admin).await
+}
+
+/// Records a person, unless there is a record; returns true if there is one that was not deleted.
+pub(crate) async fn record_person(
+    session: &mut dyn Session,
+    context: WriteContext,
+    person: Admin,
+) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO admins (id, created_at, updated_at, name, is_read_only)
+               VALUES (?1, ?2, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+    let row = values![person.id, context.time, &person.name, person.role == AdminRole::Reader];
+    if execute(session, sql, row).await? > 0 {
+        record(session, &context, "admin.created", &person).await?;
+        return Ok(true);
+    }
+    has_rows(session, "SELECT 1 FROM admins WHERE id = ?1 AND deleted_at IS NULL", values![person.id]).await
 }
 
 pub(crate) async fn delete(session: &mut dyn Session, context: WriteContext, admin: AdminId) -> Result<(), StoreError> {
