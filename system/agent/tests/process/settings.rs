@@ -49,6 +49,7 @@ agent.identity                  -                         default
 agent.listen                    \"\"                        default
 agent.log.form                  pretty                    default
 agent.log.level                 info                      default
+agent.otlp.endpoint             -                         default
 ";
     assert_eq!(printed(&mut command).replace(&file, "FILE"), expected);
 }

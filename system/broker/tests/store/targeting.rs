@@ -1,8 +1,10 @@
 //! Assignment of stacks to agents by targets, labels and annotations, and its end.
 
+use sindri_broker::WriteContext;
 use sindri_model::wire::EventStatus::{Failure, Success};
+use sindri_model::wire::SubmittingRequest;
 
-use crate::support::{ALL, World, contracts, write_context};
+use crate::support::{ALL, World, contracts, revision, write_context};
 
 contracts!(
     a_shared_label_assigns_a_stack_and_its_removal_unassigns_it,
@@ -15,6 +17,7 @@ contracts!(
     an_outcome_of_another_agent_is_rejected,
     only_a_revision_with_a_success_is_applied,
     deleting_a_generator_removes_its_stacks_everywhere,
+    revisions_and_removals_keep_the_request_that_submitted_them,
 );
 
 async fn a_shared_label_assigns_a_stack_and_its_removal_unassigns_it(world: World) {
@@ -189,4 +192,27 @@ async fn deleting_a_generator_removes_its_stacks_everywhere(world: World) {
     world.only_removal(agent).await;
     assert!(world.store.get_generator(world.generator).await.is_err());
     assert_eq!(world.store.list_registrations_of_agent(agent, ALL).await.unwrap(), []);
+}
+
+async fn revisions_and_removals_keep_the_request_that_submitted_them(world: World) {
+    let [agent] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    world.target(agent, stack).await.unwrap();
+    let request = |id: &str, traceparent: Option<&str>| {
+        Some(SubmittingRequest { id: id.to_owned(), traceparent: traceparent.map(str::to_owned) })
+    };
+    let delivered = || async {
+        let state = world.store.deliver_target_state(agent).await.unwrap();
+        state.revisions.into_iter().map(|target| target.request).collect::<Vec<_>>()
+    };
+    world.submit(stack).await;
+    assert_eq!(delivered().await, [None], "no request has submitted it");
+    let first = request("first", Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+    let context = WriteContext { request: first.clone(), ..write_context() };
+    world.store.append_revision(context, revision(stack, "a: 2")).await.unwrap();
+    assert_eq!(delivered().await, [first]);
+    let second = request("second", None);
+    let context = WriteContext { request: second.clone(), ..write_context() };
+    world.store.delete_stack(context, stack).await.unwrap();
+    assert_eq!(delivered().await, [second], "the deletion has a request of its own");
 }
