@@ -23,6 +23,7 @@ use crate::pass_queue::PassQueue;
 use crate::settings::Settings;
 use crate::stack::dependencies::ReadyStacks;
 use crate::stack::reconciler::Reconciler;
+use crate::stack::report_session::ReportSessions;
 use crate::stack::worker::Worker;
 use crate::target::copy::load_copy;
 use crate::target::copy_saver::CopySaver;
@@ -205,9 +206,14 @@ impl Agent {
             target: &target,
             queue: &queue,
         };
+        let process = self.settings.lease.then(|| (self.identity.clone(), self.cluster.write_gate()));
+        let broker = match &process {
+            Some((name, _)) => self.broker.clone().with_process(name),
+            None => self.broker.clone(),
+        };
         let reconciler = Reconciler {
             cluster: &self.cluster,
-            broker: &self.broker,
+            broker: &broker,
             reflector: &reflector,
             target: &target,
             agent: id,
@@ -215,7 +221,7 @@ impl Agent {
             clock: &self.clock,
             metrics: &self.metrics,
             ready_stacks: ReadyStacks::default(),
-            outcomes: Mutex::default(),
+            reports: ReportSessions { agent: id, process, current: Mutex::default() },
         };
         let saver = CopySaver { cluster: &self.cluster, agent: id, settings: &self.settings, target: &target };
         let worker = Worker { reconciler, queue: &queue };

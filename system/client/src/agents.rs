@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use sindri_model::wire::{
     Agent, AgentStatus, AgentTarget, AuthResponse, CreateAgentRequest, CreateAgentResponse, HeartbeatReport,
-    NewAgentTarget, UpdateAgentRequest,
+    LeaderAnnouncement, NewAgentTarget, UpdateAgentRequest,
 };
 use sindri_model::{AgentId, StackId};
 
@@ -56,6 +56,15 @@ impl Client {
             format!("delete agent {agent}"),
         ))
         .await
+    }
+
+    /// Announces the leader among the processes of an agent, whose reports the broker accepts from then on. A broker that is
+    /// not Sindri's accepts those of every process.
+    pub async fn announce_leader(&self, agent: AgentId, process: &str) -> Result<(), ClientError> {
+        let operation = format!("announce the leader of agent {agent}");
+        let announcement = LeaderAnnouncement { process: process.to_owned() };
+        let call = Call::new(Method::PUT, format!("/agents/{agent}/leader"), operation).with_json(&announcement);
+        self.broker_kind.without_additions(self.send_expecting_no_content(call).await)
     }
 
     /// Sends a heartbeat; returns the agent's status, if the response has it.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use sindri_model::Problem;
-use sindri_model::wire::STRICT_HEADER;
+use sindri_model::wire::{PROCESS_HEADER, STRICT_HEADER};
 use sindri_traces::SPANS;
 use tracing::{Instrument, Span};
 
@@ -53,6 +53,8 @@ pub struct Client {
     authorization: HeaderValue,
     limits: Limits,
     is_strict: bool,
+    /// Process in whose name reports are made.
+    process: Option<HeaderValue>,
     pub(crate) broker_kind: ObservedKind,
 }
 
@@ -145,6 +147,7 @@ impl Client {
             authorization,
             limits: Limits::default(),
             is_strict: false,
+            process: None,
             broker_kind: ObservedKind::default(),
         })
     }
@@ -159,6 +162,13 @@ impl Client {
     /// people, who want to know that a broker is older than their program; an agent must go on working with it.
     pub fn with_strict_requests(mut self) -> Self {
         self.is_strict = true;
+        self
+    }
+
+    /// Returns the same client for one of several processes of an agent: the broker rejects its reports while another
+    /// process is the leader. A name that cannot be sent is not.
+    pub fn with_process(mut self, name: &str) -> Self {
+        self.process = HeaderValue::try_from(name).ok();
         self
     }
 
@@ -219,6 +229,9 @@ impl Client {
         sindri_traces::add_headers(request.headers_mut());
         if self.is_strict {
             request.headers_mut().insert(STRICT_HEADER, HeaderValue::from_static("true"));
+        }
+        if let Some(process) = &self.process {
+            request.headers_mut().insert(PROCESS_HEADER, process.clone());
         }
         for (name, value) in &call.headers {
             request.headers_mut().insert(name, value.clone());

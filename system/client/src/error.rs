@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use sindri_model::Problem;
+use sindri_model::wire::OTHER_LEADER_CODE;
 use thiserror::Error;
 
 /// Code of an error whose body is not one of the broker: a proxy sent it.
@@ -60,6 +61,11 @@ impl ClientError {
             Self::Rejected { status, .. } => Some(*status),
             Self::Unreachable { .. } | Self::Malformed { .. } => None,
         }
+    }
+
+    /// Returns true if the broker rejected a report because another process of the agent is the leader.
+    pub fn is_other_leader(&self) -> bool {
+        matches!(self, Self::Rejected { problem, .. } if problem.code == OTHER_LEADER_CODE)
     }
 
     /// Returns true if the broker itself responded that the resource does not exist. The 404 of a proxy proves nothing.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use sindri_model::wire::{AgentEvent, EventStatus};
 
 use super::objects::parse_key;
@@ -9,7 +10,7 @@ use super::state::Interpreter;
 use crate::declared_fields::has_declared_fields;
 use crate::environment::StepError;
 use crate::scenario::{
-    Count, EventCheck, Expectation, HeartbeatCheck, ObjectCheck, RetryCheck, StateCheck, WritesCheck,
+    EventCheck, Expectation, HeartbeatCheck, KubernetesEventCheck, ObjectCheck, RetryCheck, StateCheck, WritesCheck,
 };
 use crate::wall_clock::wall_time;
 
@@ -29,6 +30,7 @@ impl Interpreter<'_> {
                 Some(_) => Err(mismatch(format!("{} exists in {} and should not", object.object, object.cluster))),
             },
             Expectation::Events(check) => self.expect_events(check),
+            Expectation::KubernetesEvents(check) => self.expect_kubernetes_events(check),
             Expectation::Written(written) => self.expect_written(written),
             Expectation::Unwritten(written) => {
                 let writes = self.environment.list_writes(&written.cluster)?;
@@ -116,11 +118,7 @@ impl Interpreter<'_> {
                 && check.message_has.iter().all(|text| message.contains(text))
         };
         let count = events.iter().filter(|(event, is_removal)| matches(event, *is_removal)).count();
-        let enough = match check.count {
-            Count::Exactly(expected) => count == expected,
-            Count::AtLeast { at_least } => count >= at_least,
-        };
-        if enough {
+        if check.count.includes(count) {
             return Ok(());
         }
         let seen: Vec<String> = events
@@ -131,6 +129,32 @@ impl Interpreter<'_> {
             })
             .collect();
         Err(mismatch(format!("{count} events match {check:?}; all events: {seen:#?}")))
+    }
+
+    fn expect_kubernetes_events(&mut self, check: &KubernetesEventCheck) -> Result<(), StepError> {
+        let key = parse_key(&check.about)?;
+        // Those about objects without a namespace are in the default one.
+        let namespace = key.namespace.as_deref().unwrap_or("default");
+        let (_, list) = self.get(&check.cluster, &format!("/api/v1/namespaces/{namespace}/events"))?;
+        let events = list["items"].as_array().cloned().unwrap_or_default();
+        let is_about = |event: &&Value| {
+            let about = &event["involvedObject"];
+            about["kind"] == *key.kind
+                && about["name"] == *key.name
+                && about["namespace"].as_str() == key.namespace.as_deref()
+        };
+        let matches = |event: &&Value| {
+            let message = event["message"].as_str().unwrap_or_default();
+            event["reason"] == *check.reason && check.message_has.iter().all(|text| message.contains(text))
+        };
+        let about: Vec<&Value> = events.iter().filter(is_about).collect();
+        let count = about.iter().filter(|event| matches(event)).count();
+        if check.count.includes(count) {
+            return Ok(());
+        }
+        let seen: Vec<String> =
+            about.iter().map(|event| format!("{}: {}", event["reason"], event["message"])).collect();
+        Err(mismatch(format!("{count} Kubernetes Events match {check:?}; all about the object: {seen:#?}")))
     }
 
     fn expect_written(&mut self, written: &WritesCheck) -> Result<(), StepError> {

@@ -75,10 +75,15 @@ impl Interpreter<'_> {
             .collect())
     }
 
-    /// Returns the path of an object; `None` if the cluster does not serve its kind.
+    /// Returns the path of an object; `None` if the cluster does not serve its kind. A kind of Kubernetes itself that is not
+    /// served is misspelled: no object of it would ever exist.
     fn find_path(&mut self, cluster: &str, key: &ObjectKey) -> Result<Option<String>, StepError> {
         let kinds = self.list_kinds(cluster)?;
         let found = kinds.iter().find(|served| served.is_of(key));
+        let is_built_in = !key.group.contains('.') || key.group.ends_with(".k8s.io");
+        if found.is_none() && is_built_in {
+            return Err(StepError::Failed(format!("{key}: Kubernetes has no such kind; its group may be missing")));
+        }
         Ok(found.map(|served| served.path_of(key)))
     }
 

@@ -17,6 +17,8 @@ pub enum Expectation {
     Absent(ObjectRef),
     /// The broker has recorded events.
     Events(EventCheck),
+    /// A cluster has Kubernetes Events about an object.
+    KubernetesEvents(KubernetesEventCheck),
     /// The agent of a cluster made these writes in this order; others may be in between.
     Written(WritesCheck),
     /// The agent of a cluster never made any of these writes.
@@ -90,6 +92,16 @@ pub enum Count {
     },
 }
 
+impl Count {
+    /// Returns true if this number is expected.
+    pub(crate) fn includes(&self, number: usize) -> bool {
+        match *self {
+            Self::Exactly(expected) => number == expected,
+            Self::AtLeast { at_least } => number >= at_least,
+        }
+    }
+}
+
 /// Writes of the agent of a cluster, each as `create ConfigMap shop/a`, `change …` or `delete …`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -98,6 +110,23 @@ pub struct WritesCheck {
     pub cluster: String,
     /// The writes.
     pub writes: Vec<AgentWrite>,
+}
+
+/// Kubernetes Events about an object.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesEventCheck {
+    /// The cluster.
+    pub cluster: String,
+    /// The object, such as `Service shop/web`.
+    pub about: String,
+    /// Reason of the Events.
+    pub reason: String,
+    /// Texts that their messages contain, all of them.
+    #[serde(default)]
+    pub message_has: Vec<String>,
+    /// Number of such Events.
+    pub count: Count,
 }
 
 /// A condition of a stack at an agent.

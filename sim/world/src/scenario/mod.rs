@@ -16,8 +16,8 @@ mod write;
 pub use document::Scenario;
 pub use duration::Span;
 pub use expectation::{
-    ConditionCheck, Count, EventCheck, Expectation, ExpectedCondition, HeartbeatCheck, ObjectCheck, ObjectRef,
-    RequestCountCheck, RetryCheck, StateCheck, WritesCheck,
+    ConditionCheck, Count, EventCheck, Expectation, ExpectedCondition, HeartbeatCheck, KubernetesEventCheck,
+    ObjectCheck, ObjectRef, RequestCountCheck, RetryCheck, StateCheck, WritesCheck,
 };
 pub use fleet::{Fleet, broker_name, replica_name};
 pub use library::{Library, ScenarioError};

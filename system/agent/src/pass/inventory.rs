@@ -115,16 +115,29 @@ impl fmt::Display for RevisionPosition {
     }
 }
 
-/// UIDs of the ConfigMaps of an inventory, by the index of their chunk. A write of a chunk that exists names its UID, so that
-/// a write that arrives late does not create it again after it was deleted.
-pub type ChunkUids = BTreeMap<usize, String>;
+/// ConfigMaps of an inventory, by the index of their chunk. A write of a chunk that exists names its version, so that a write
+/// that arrives late, for example one of a former leader, changes nothing.
+pub type ChunkVersions = BTreeMap<usize, ChunkVersion>;
+
+/// Version of a ConfigMap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkVersion {
+    uid: String,
+    resource_version: String,
+}
+
+impl ChunkVersion {
+    fn from_metadata(metadata: &ObjectMeta) -> Option<Self> {
+        Some(Self { uid: metadata.uid.clone()?, resource_version: metadata.resource_version.clone()? })
+    }
+}
 
 /// Inventory of one stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     chunks: Vec<BTreeMap<Arc<ObjectKey>, Entry>>,
     /// ConfigMaps that exist.
-    pub chunk_uids: ChunkUids,
+    pub versions: ChunkVersions,
     /// Newest revision whose writes began.
     pub begun: Option<RevisionPosition>,
     /// Last revision of which every write succeeded.
@@ -150,6 +163,9 @@ pub enum InventoryError {
     /// The request failed.
     #[error("the inventory of the stack: {0}")]
     Cluster(#[from] ClusterError),
+    /// Another client changed a ConfigMap of the inventory; holds its name.
+    #[error("the inventory of the stack: another client changed ConfigMap {0}, which is read again")]
+    Changed(String),
 }
 
 impl Inventory {
@@ -243,11 +259,13 @@ fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Invent
         data.insert("applied".to_owned(), json!(inventory.applied).to_string());
         data.insert("approved".to_owned(), json!(inventory.approved).to_string());
     }
+    let version = inventory.versions.get(&index);
     let metadata = ObjectMeta {
         name: Some(chunk_name(stack, index)),
         namespace: Some(namespace.to_owned()),
         labels: Some(BTreeMap::from([(INVENTORY_LABEL.to_owned(), stack.to_string())])),
-        uid: inventory.chunk_uids.get(&index).cloned(),
+        uid: version.map(|version| version.uid.clone()),
+        resource_version: version.map(|version| version.resource_version.clone()),
         ..ObjectMeta::default()
     };
     ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }
@@ -319,17 +337,17 @@ fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<Chunk
     }
     let entries = entries.into_iter().flat_map(StoredEntries::into_entries);
     inventory.chunks[index] = entries.map(|entry| (entry.key.clone(), entry)).collect();
-    inventory.chunk_uids.extend(config_map.metadata.uid.clone().map(|uid| (index, uid)));
+    inventory.versions.extend(ChunkVersion::from_metadata(&config_map.metadata).map(|version| (index, version)));
     Ok(ChunkPosition { index, count: get("chunks").and_then(|count| count.parse().ok()) })
 }
 
-/// Writes the chunks of `after` that differ from `before`, if any. Returns the UIDs of all chunks.
+/// Writes the chunks of `after` that differ from `before`, if any. Returns the versions of all chunks.
 pub async fn save_inventory(
     cluster: &Cluster,
     stack: StackId,
     before: &Inventory,
     after: &Inventory,
-) -> Result<ChunkUids, InventoryError> {
+) -> Result<ChunkVersions, InventoryError> {
     let positions = |inventory: &Inventory| (inventory.begun, inventory.applied, inventory.approved);
     let header = |inventory: &Inventory| (positions(inventory), inventory.chunk_count());
     let has_changed = |index: &usize| {
@@ -339,34 +357,68 @@ pub async fn save_inventory(
     if !changed.is_empty() && *before == Inventory::default() {
         cluster.ensure_agent_namespace().await?;
     }
-    write_chunks(cluster, stack, after, changed).await
+    write_chunks(cluster, stack, before, after, changed).await
 }
 
-/// Writes every chunk, because some of those in the cluster were lost. Returns their UIDs.
+/// Writes every chunk, because some of those in the cluster were lost. Returns their versions.
 pub async fn rewrite_inventory(
     cluster: &Cluster,
     stack: StackId,
     inventory: &Inventory,
-) -> Result<ChunkUids, InventoryError> {
+) -> Result<ChunkVersions, InventoryError> {
     cluster.ensure_agent_namespace().await?;
-    write_chunks(cluster, stack, inventory, (0..inventory.chunk_count()).collect()).await
+    write_chunks(cluster, stack, inventory, inventory, (0..inventory.chunk_count()).collect()).await
 }
 
 async fn write_chunks(
     cluster: &Cluster,
     stack: StackId,
-    inventory: &Inventory,
+    before: &Inventory,
+    after: &Inventory,
     indexes: Vec<usize>,
-) -> Result<ChunkUids, InventoryError> {
-    let (resource, namespace) = (config_maps(), cluster.agent_namespace());
-    let mut uids = inventory.chunk_uids.clone();
+) -> Result<ChunkVersions, InventoryError> {
+    let mut versions = after.versions.clone();
     for index in indexes {
-        let key = resource.object_key(Some(namespace), &chunk_name(stack, index));
-        let chunk = build_chunk(namespace, stack, index, inventory);
-        let written = cluster.apply_metadata(&ApplyPatch::new(&resource, &key, &chunk), ApplyMode::Persist).await?;
-        uids.insert(index, written.uid);
+        let data_before = build_chunk(cluster.agent_namespace(), stack, index, before).data;
+        let chunk = build_chunk(cluster.agent_namespace(), stack, index, after);
+        versions.insert(index, write_chunk(cluster, data_before.as_ref(), chunk).await?);
     }
-    Ok(uids)
+    Ok(versions)
+}
+
+/// Writes one chunk if it has the expected version. After a conflict it was written if it has the new data (the response to an
+/// earlier attempt was lost), and is written once more if it still has the data before (another client changed only its
+/// metadata).
+async fn write_chunk(
+    cluster: &Cluster,
+    data_before: Option<&BTreeMap<String, String>>,
+    mut chunk: ConfigMap,
+) -> Result<ChunkVersion, InventoryError> {
+    let resource = config_maps();
+    let name = chunk.metadata.name.clone().unwrap_or_default();
+    let key = resource.object_key(Some(cluster.agent_namespace()), &name);
+    let mut is_first = true;
+    loop {
+        let conflict = match cluster.apply_metadata(&ApplyPatch::new(&resource, &key, &chunk), ApplyMode::Persist).await
+        {
+            Ok(written) => {
+                return Ok(ChunkVersion { uid: written.uid, resource_version: written.resource_version });
+            }
+            Err(error) if error.is_conflict() => error,
+            Err(error) => return Err(error.into()),
+        };
+        let live: ConfigMap = cluster.get(&resource, &key).await?.ok_or(conflict)?;
+        let version =
+            ChunkVersion::from_metadata(&live.metadata).ok_or_else(|| InventoryError::Changed(name.clone()))?;
+        if live.data == chunk.data {
+            return Ok(version);
+        }
+        if !is_first || live.data.as_ref() != data_before {
+            return Err(InventoryError::Changed(name));
+        }
+        is_first = false;
+        (chunk.metadata.uid, chunk.metadata.resource_version) = (Some(version.uid), Some(version.resource_version));
+    }
 }
 
 /// Deletes the inventory of a stack that has no objects any more.

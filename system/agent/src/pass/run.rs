@@ -184,9 +184,12 @@ impl Pass<'_> {
             cache.last_applied = Some(merge_applied(desired, before, &live, applied));
         }
         // Before the content of namespaces is searched: a released object in a namespace is a foreign one.
-        let (released, errors) = match plan.releases.is_empty() {
-            true => (Vec::new(), Vec::new()),
-            false => executor.release(&plan.releases).await?,
+        let (released, errors) = match executor.release(&plan.releases).await {
+            Ok(released) => released,
+            Err(error) => {
+                cache.inventory = None;
+                return Err(error.into());
+            }
         };
         // The content of namespaces and CRDs is searched after the writes, so that a search that takes long delays none.
         if let ApprovalDecision::NotNeeded = approval {
@@ -291,7 +294,7 @@ impl Pass<'_> {
                 tracing::warn!(
                     "stack {stack}: its inventory was lost or outdated, and built again with {count} objects"
                 );
-                inventory.chunk_uids = rewrite_inventory(cluster, stack, &inventory).await?;
+                inventory.versions = rewrite_inventory(cluster, stack, &inventory).await?;
             }
         }
         Ok(inventory)

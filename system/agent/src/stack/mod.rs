@@ -7,5 +7,6 @@ pub(crate) mod health;
 pub(crate) mod object_events;
 pub(crate) mod outcome;
 pub(crate) mod reconciler;
+pub(crate) mod report_session;
 mod state;
 pub(crate) mod worker;

@@ -6,15 +6,14 @@ use std::time::Duration;
 use sindri_client::{Client, ClientError};
 use sindri_model::policy::DriftMode;
 use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
-use sindri_model::{AgentId, Clock, Epoch, RevisionId, StackId};
-use tokio::sync::Mutex;
+use sindri_model::{AgentId, Clock, StackId};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::dependencies::ReadyStacks;
 use super::health::to_wire_status;
 use super::object_events::find_object_events;
-use super::outcome::{OutcomeReporter, StoredOutcomes};
+use super::report_session::ReportSessions;
 use super::state::StackState;
 use crate::cluster::Cluster;
 use crate::cluster::reflector::Reflector;
@@ -58,8 +57,8 @@ pub struct Reconciler<'a> {
     pub metrics: &'a Metrics,
     /// Stacks that are ready, for those that depend on them.
     pub ready_stacks: ReadyStacks,
-    /// Outcomes that the broker has stored, and the epoch in which they were read; `None` before the first pass.
-    pub outcomes: Mutex<Option<(Epoch, StoredOutcomes)>>,
+    /// What the broker has stored.
+    pub reports: ReportSessions,
 }
 
 impl Reconciler<'_> {
@@ -79,6 +78,9 @@ impl Reconciler<'_> {
             && let Err(error) = self.pass_and_report(&revision, &mut state, &interrupts).await
         {
             tracing::warn!("{error}");
+            if error.is_other_leader() {
+                self.reports.end().await;
+            }
         }
         (revision.stack_id, state)
     }
@@ -86,9 +88,9 @@ impl Reconciler<'_> {
     /// Gives the stack a reporter for its revision; none if the outcomes that the broker has stored cannot be read.
     async fn prepare_reporter(&self, revision: &Revision, state: &mut StackState) {
         let Some(epoch) = self.target.epoch() else { return };
-        match self.create_reporter(revision.id, epoch).await {
-            Ok(reporter) => {
-                state.forget_reports_of_other_epochs(Some(epoch));
+        match self.reports.create_reporter(self.broker, revision.id, epoch).await {
+            Ok((session, reporter)) => {
+                state.forget_reports_of_other_sessions(session);
                 if !state.reporter.as_ref().is_some_and(|reporter| reporter.is_about(revision.id)) {
                     if !state.applied_is(revision.id) {
                         state.drift.reset();
@@ -102,19 +104,6 @@ impl Reconciler<'_> {
                 state.reporter = None;
             }
         }
-    }
-
-    /// Returns a reporter for a revision. Reads the stored outcomes before the first pass, and again after the broker's
-    /// database was restored: it may not have what was reported since.
-    async fn create_reporter(&self, revision: RevisionId, epoch: Epoch) -> Result<OutcomeReporter, ClientError> {
-        let mut outcomes = self.outcomes.lock().await;
-        let stored = match outcomes.take() {
-            Some((read_in, stored)) if read_in == epoch => stored,
-            _ => StoredOutcomes::from_events(self.agent, self.broker.list_outcomes(self.agent).await?),
-        };
-        let reporter = stored.reporter(revision);
-        *outcomes = Some((epoch, stored));
-        Ok(reporter)
     }
 
     async fn pass_and_report(
@@ -231,9 +220,7 @@ impl Reconciler<'_> {
         match (state.decide_outcome(pass, timeout), &mut state.reporter) {
             (Some(outcome), Some(reporter)) if !reporter.is_reported(&outcome) => {
                 reporter.report(self.broker, outcome).await?;
-                if let Some((_, stored)) = &mut *self.outcomes.lock().await {
-                    stored.record(reporter);
-                }
+                self.reports.record(reporter).await;
                 Ok(())
             }
             _ => Ok(()),

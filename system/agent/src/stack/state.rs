@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use sindri_model::RevisionId;
 use sindri_model::policy::DriftMode;
 use sindri_model::wire::{ConditionStatus, DeploymentObject, HealthStatus, ReportedCondition, StackStatusReport};
-use sindri_model::{Epoch, RevisionId};
 use tokio::time::Instant;
 
 use super::conditions::{ConditionInputs, ReadyCondition};
@@ -34,8 +34,8 @@ pub struct StackState {
     pub health: StackHealth,
     /// Conditions that the broker stored last.
     pub reported_conditions: Option<StackStatusReport>,
-    /// Epoch of the broker's database in which all this was reported; `None` before the first pass.
-    reported_in: Option<Epoch>,
+    /// Number of the session in which all this was reported; `None` before the first pass.
+    reported_in: Option<u32>,
     /// Health that the broker stored last.
     pub reported_health: Option<(RevisionId, HealthStatus, serde_json::Value)>,
     /// Revision whose last pass failed after its full TURN_MAX; its next turn is TURN_STUCK_MAX.
@@ -52,12 +52,12 @@ pub struct StackState {
 }
 
 impl StackState {
-    /// Forgets what the broker stored before its database was restored.
-    pub fn forget_reports_of_other_epochs(&mut self, epoch: Option<Epoch>) {
-        if self.reported_in.is_some() && self.reported_in != epoch {
+    /// Forgets what was reported in other sessions than this one: the broker may not have it any more.
+    pub fn forget_reports_of_other_sessions(&mut self, session: u32) {
+        if self.reported_in.is_some_and(|number| number != session) {
             (self.reporter, self.reported_conditions, self.reported_health) = (None, None, None);
         }
-        self.reported_in = epoch;
+        self.reported_in = Some(session);
     }
 
     /// Returns true if this revision was applied last.

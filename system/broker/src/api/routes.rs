@@ -98,6 +98,13 @@ fn agent_routes() -> Vec<Route> {
             "Records that the agent is running",
             agents::heartbeat,
         ),
+        put(
+            "/agents/{id}/leader",
+            AGENT,
+            "announce_leader",
+            "Records the process of the agent that is its leader; reports of its other processes are rejected",
+            agents::announce_leader,
+        ),
         get(
             "/agents/{id}/stacks",
             ADMIN_AGENT,
@@ -220,7 +227,7 @@ fn agent_detail_routes() -> Vec<Route> {
             "Reports the health of applied revisions",
             health_reports::report,
         )
-        .with_errors(&[422]),
+        .with_errors(&[409, 422]),
         get(
             "/agents/{id}/stacks/{stack_id}/status",
             ADMIN_AGENT,
@@ -235,7 +242,7 @@ fn agent_detail_routes() -> Vec<Route> {
             "Reports the conditions of a stack on the agent's cluster; replaces the previous report",
             stack_status::report,
         )
-        .with_errors(&[422]),
+        .with_errors(&[409, 422]),
         put(
             "/agents/{id}/stacks/{stack_id}/approval",
             AGENT,

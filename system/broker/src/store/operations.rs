@@ -232,6 +232,9 @@ operations! {
         = fleet::agents::update;
     /// Deletes an agent, its key, its targets and its registrations. Its unconfirmed removals stay on record.
     Write delete_agent(context: WriteContext, agent: AgentId) -> () = fleet::agents::delete;
+    /// Records the process of an agent that is its leader. When it returns, every event of the leader before is visible,
+    /// and later ones are rejected.
+    Write set_leader(agent: AgentId, process: String) -> () = fleet::agents::set_leader;
     /// Records heartbeats.
     Write record_heartbeats(heartbeats: Vec<(AgentId, Heartbeat)>) -> () = fleet::heartbeats::record;
     /// Marks agents offline that have sent no heartbeat since a time, and queues a webhook message about each. An agent

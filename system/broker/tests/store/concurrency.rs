@@ -235,6 +235,32 @@ async fn an_event_that_is_committed_late_is_on_a_later_page() {
 }
 
 #[tokio::test]
+async fn a_leader_sees_the_last_event_of_the_leader_before() {
+    let Some(world) = World::postgres().await else { return };
+    let [agent] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    world.target(agent, stack).await.unwrap();
+    let revision = world.submit(stack).await.id;
+    world.poll(agent).await;
+    let proxy = Proxy::start(world.url.as_deref().unwrap()).await;
+    let slow = PostgresStore::open(&proxy.url, 1).await.unwrap();
+    world.store.set_leader(agent, "one".to_owned()).await.unwrap();
+    let of_one = || WriteContext { process: Some("one".to_owned()), ..write_context() };
+    let late = event(agent, revision, EventStatus::Failure);
+    let late_id = late.id;
+    proxy.delay_next_commit(Duration::from_millis(500));
+    let context = of_one();
+    let writer = tokio::spawn(async move { slow.record_event(context, late).await.map(drop) });
+    proxy.await_frozen().await;
+    world.store.set_leader(agent, "two".to_owned()).await.unwrap();
+    let seen = world.store.list_outcomes(agent).await.unwrap();
+    assert_eq!(seen.iter().map(|event| event.id).collect::<Vec<_>>(), [late_id]);
+    writer.await.unwrap().unwrap();
+    let rejected = world.store.record_event(of_one(), event(agent, revision, EventStatus::Failure)).await;
+    assert_eq!(rejected, Err(StoreError::OtherLeader("two".to_owned())));
+}
+
+#[tokio::test]
 async fn an_approval_that_is_committed_late_is_on_a_later_page() {
     let Some(world) = World::postgres().await else { return };
     let [agent] = world.add_agents().await;

@@ -3,11 +3,14 @@
 use jiff::Timestamp;
 use sindri_broker::{AgentReport, AuditFilter, RecordKind, StoreError, WriteContext};
 use sindri_model::wire::ConditionStatus::{False, True};
-use sindri_model::wire::{ConditionStatus, EventStatus, ReportedCondition, StackStatusReport};
+use sindri_model::wire::{
+    ConditionStatus, DeploymentObjectHealthUpdate, EventStatus, HealthStatus, HealthStatusUpdate, ReportedCondition,
+    StackStatusReport,
+};
 use sindri_model::{AgentId, RevisionId, StackId};
 
 use crate::deliveries::{add, queued, webhook};
-use crate::support::{World, at, contracts, write_context};
+use crate::support::{ALL, World, at, contracts, event, write_context};
 
 contracts!(
     the_transition_time_of_a_condition_changes_with_its_status_only,
@@ -15,6 +18,7 @@ contracts!(
     drift_and_blocks_are_published_when_they_begin,
     a_late_status_of_an_older_revision_changes_nothing,
     a_status_of_an_unassigned_stack_or_revision_is_rejected,
+    only_the_leader_of_an_agent_reports,
     a_removed_stack_has_no_status,
     an_agent_reads_its_own_last_report,
     agents_that_should_have_or_must_remove_the_stack_are_listed,
@@ -136,6 +140,43 @@ async fn a_status_of_an_unassigned_stack_or_revision_is_rejected(world: World) {
     let rejected = world.store.record_stack_status(write_context(), agent, stack, reported(elsewhere)).await;
     assert!(matches!(rejected, Err(StoreError::MissingReference { kind: RecordKind::Revision, .. })), "{rejected:?}");
     assert_eq!(agents(&world, stack).await[0].status.conditions, []);
+}
+
+/// A process that has lost the Lease without knowing it may report until it reads the Lease again.
+async fn only_the_leader_of_an_agent_reports(world: World) {
+    let (agent, stack, revision) = received(&world).await;
+    let health = || {
+        let checked = DeploymentObjectHealthUpdate {
+            id: revision,
+            status: HealthStatus::Healthy,
+            summary: None,
+            checked_at: at(1),
+        };
+        HealthStatusUpdate { deployment_objects: vec![checked] }
+    };
+    let report_all = async |process: Option<&str>| {
+        let context = || WriteContext { process: process.map(str::to_owned), ..write_context() };
+        let conditions = report(revision, &[("Applied", True, "")]);
+        [
+            world.store.record_event(context(), event(agent, revision, EventStatus::Failure)).await.map(drop),
+            world.store.record_stack_status(context(), agent, stack, conditions).await,
+            world.store.record_health(context(), agent, health()).await,
+        ]
+    };
+    // No process is the leader yet, so that each may report that the cluster cannot be reached.
+    assert_eq!(report_all(Some("one")).await, [Ok(()), Ok(()), Ok(())]);
+    world.store.set_leader(agent, "two".to_owned()).await.unwrap();
+    let rejected = || Err(StoreError::OtherLeader("two".to_owned()));
+    assert_eq!(report_all(Some("one")).await, [rejected(), rejected(), rejected()]);
+    assert_eq!(report_all(Some("two")).await, [Ok(()), Ok(()), Ok(())]);
+    // Other clients of the published API do not name their process.
+    assert_eq!(report_all(None).await, [Ok(()), Ok(()), Ok(())]);
+    world.store.set_leader(agent, "one".to_owned()).await.unwrap();
+    assert_eq!(report_all(Some("one")).await, [Ok(()), Ok(()), Ok(())]);
+    assert_eq!(world.store.list_events_of_agent(agent, ALL).await.unwrap().len(), 4);
+    world.store.delete_agent(write_context(), agent).await.unwrap();
+    let missing = world.store.set_leader(agent, "one".to_owned()).await;
+    assert_eq!(missing, Err(StoreError::NotFound { kind: RecordKind::Agent, name: agent.to_string() }));
 }
 
 async fn an_agent_reads_its_own_last_report(world: World) {

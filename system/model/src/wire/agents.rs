@@ -132,3 +132,12 @@ pub struct HeartbeatReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k8s_api_latency_ms: Option<i64>,
 }
+
+/// Announcement of the leader among the processes of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeaderAnnouncement {
+    /// Name of the process, as in the header of its reports.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = NAME_CHARS_MAX), regex(pattern = NO_CONTROL_PATTERN)))]
+    pub process: String,
+}

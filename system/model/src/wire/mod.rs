@@ -27,8 +27,8 @@ mod webhooks;
 
 pub use admins::{Admin, AdminRole, AdminWithPak, NewAdmin};
 pub use agents::{
-    Agent, AgentStatus, CreateAgentRequest, CreateAgentResponse, HeartbeatReport, RotateAgentPakResponse,
-    UpdateAgentRequest,
+    Agent, AgentStatus, CreateAgentRequest, CreateAgentResponse, HeartbeatReport, LeaderAnnouncement,
+    RotateAgentPakResponse, UpdateAgentRequest,
 };
 pub use approvals::{Approval, ApprovalRequest, ApprovalState, ApprovalStateError};
 pub use audit::{AuditLog, AuditLogListResponse};
@@ -41,7 +41,7 @@ pub use generators::{
     AgentGeneratorRegistration, AgentRegistrationBody, CreateGeneratorResponse, Generator, NewGenerator,
     UpdateGeneratorRequest,
 };
-pub use headers::{AGENT_STATUS_HEADER, EPOCH_HEADER, STRICT_HEADER};
+pub use headers::{AGENT_STATUS_HEADER, EPOCH_HEADER, OTHER_LEADER_CODE, PROCESS_HEADER, STRICT_HEADER};
 pub use health::{
     DeploymentHealth, DeploymentHealthResponse, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusError,
     HealthStatusUpdate, StackDeploymentHealth, StackHealthResponse,

@@ -81,8 +81,11 @@ impl Executor<'_> {
     /// Releases objects: they stay, and do not belong to the stack any more. Continues after failures. Returns the keys of
     /// the released ones, and the errors.
     pub async fn release(&mut self, releases: &[Delete]) -> Result<(Vec<Arc<ObjectKey>>, Vec<DeleteError>), ActError> {
-        let mut after = self.inventory.clone();
         let (mut released, mut errors) = (Vec::new(), Vec::new());
+        if releases.is_empty() {
+            return Ok((released, errors));
+        }
+        let mut after = self.inventory.clone();
         for Delete { entry, uid } in releases {
             match self.cluster.release(&entry.resource, &entry.key, uid).await {
                 Ok(()) => {
@@ -121,15 +124,15 @@ impl Executor<'_> {
         let save = save_inventory(self.inventory_cluster, self.stack, self.inventory, &plan.inventory_ahead);
         let save = save.map_err(ActError::from);
         let writer = self.writer();
-        let (chunk_uids, validation) = match plan.split_at_validation() {
+        let (versions, validation) = match plan.split_at_validation() {
             ([], rest) => {
-                let (uids, validation) = try_join(save, async { Ok(writer.validate_all(rest).await) }).await?;
-                (uids, Some(validation))
+                let (versions, validation) = try_join(save, async { Ok(writer.validate_all(rest).await) }).await?;
+                (versions, Some(validation))
             }
             _ => (save.await?, None),
         };
         self.inventory.clone_from(&plan.inventory_ahead);
-        self.inventory.chunk_uids = chunk_uids;
+        self.inventory.versions = versions;
         Ok(validation)
     }
 
@@ -138,9 +141,9 @@ impl Executor<'_> {
     }
 
     async fn save(&mut self, after: Inventory) -> Result<(), ActError> {
-        let chunk_uids = save_inventory(self.inventory_cluster, self.stack, self.inventory, &after).await?;
+        let versions = save_inventory(self.inventory_cluster, self.stack, self.inventory, &after).await?;
         *self.inventory = after;
-        self.inventory.chunk_uids = chunk_uids;
+        self.inventory.versions = versions;
         Ok(())
     }
 

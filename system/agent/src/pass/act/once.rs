@@ -28,7 +28,7 @@ impl<'a> OnceRecorder<'a> {
         let mut after = inventory.clone();
         after.set_uid(&object.key, &applied.live.uid);
         after.set_once(&object.key, manifest);
-        after.chunk_uids = save_inventory(self.cluster, self.stack, &inventory, &after).await?;
+        after.versions = save_inventory(self.cluster, self.stack, &inventory, &after).await?;
         **inventory = after;
         Ok(())
     }

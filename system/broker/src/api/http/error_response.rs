@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 use sindri_model::Problem;
+use sindri_model::wire::OTHER_LEADER_CODE;
 
 use super::denial::Denial;
 use crate::store::{RecordKind, StoreError};
@@ -92,6 +93,7 @@ impl From<StoreError> for ErrorResponse {
             StoreError::NotRegistered { .. } => Self::new(StatusCode::FORBIDDEN, "agent_not_registered", message),
             StoreError::AlreadyDecided { .. } => Self::new(StatusCode::CONFLICT, "approval_decided", message),
             StoreError::KeyChanged => Self::new(StatusCode::CONFLICT, "key_changed", message),
+            StoreError::OtherLeader(_) => Self::new(StatusCode::CONFLICT, OTHER_LEADER_CODE, message),
             StoreError::LastAdmin => Self::new(StatusCode::CONFLICT, "last_admin", message),
             StoreError::DependencyCycle(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "dependency_cycle", message),
             StoreError::InvalidPolicy(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_policy", message),

@@ -5,6 +5,7 @@ use http::header::USER_AGENT;
 use http::request::Parts;
 use schemars::SchemaGenerator;
 use serde_json::json;
+use sindri_model::wire::PROCESS_HEADER;
 
 use super::authentication::Actor;
 use super::connection_info::PeerAddress;
@@ -29,6 +30,7 @@ impl FromRequestParts<Broker> for WriteContext {
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
             request: sindri_traces::current_origin(),
             idempotency_key: read_idempotency_key(parts)?,
+            process: parts.headers.get(PROCESS_HEADER).and_then(|value| value.to_str().ok()).map(str::to_owned),
             ..broker.write_context()
         })
     }

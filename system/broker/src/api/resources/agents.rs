@@ -9,7 +9,7 @@ use serde::Deserialize;
 use sindri_model::AgentId;
 use sindri_model::wire::{
     Agent, AgentGeneratorRegistration, AgentStatus, AuthResponse, CreateAgentRequest, CreateAgentResponse,
-    HeartbeatReport, Stack, UpdateAgentRequest,
+    HeartbeatReport, LeaderAnnouncement, Stack, UpdateAgentRequest,
 };
 use tokio::time::timeout;
 
@@ -157,6 +157,19 @@ pub(crate) async fn heartbeat(
     actor.check_admin_or_agent(agent)?;
     broker.memory.heartbeats.insert(agent, Heartbeat { received_at: broker.clock.now(), report });
     Ok(HeartbeatAccepted { status: get_status(&broker, agent).await })
+}
+
+/// Records the leader among the processes of an agent, before it reads what was reported last.
+pub(crate) async fn announce_leader(
+    State(broker): State<Broker>,
+    actor: Actor,
+    PathParams(agent): PathParams<AgentId>,
+    JsonBody(LeaderAnnouncement { process }): JsonBody<LeaderAnnouncement>,
+) -> Result<NoContent, ErrorResponse> {
+    actor.check_agent(agent)?;
+    check_agent_name("process", &process)?;
+    broker.store.set_leader(agent, process).await?;
+    Ok(NoContent)
 }
 
 /// Returns the agent's status, usually from the cache; `None` while the store does not respond.

@@ -131,6 +131,9 @@ pub enum StoreError {
     /// Another request has replaced or deleted the key meanwhile.
     #[error("another request has replaced or deleted this key")]
     KeyChanged,
+    /// Another process of the agent has announced itself as the leader; holds its name.
+    #[error("process {0} of the agent is the leader, so that reports of other processes are rejected")]
+    OtherLeader(String),
     /// No administrator with a key that does not expire would be left.
     #[error("at least one administrator must have all permissions and a key that does not expire")]
     LastAdmin,

@@ -25,11 +25,22 @@ pub struct WriteContext {
     pub request: Option<SubmittingRequest>,
     /// `Idempotency-Key` header. The same key of the same actor identifies a repeated request.
     pub idempotency_key: Option<String>,
+    /// Process of the agent that made the request, if it said so.
+    pub process: Option<String>,
 }
 
 impl WriteContext {
     /// Creates the context of a write that the broker makes on its own behalf.
     pub fn system(time: Timestamp, entropy: Entropy) -> Self {
-        Self { time, entropy, actor: None, peer: None, user_agent: None, request: None, idempotency_key: None }
+        Self {
+            time,
+            entropy,
+            actor: None,
+            peer: None,
+            user_agent: None,
+            request: None,
+            idempotency_key: None,
+            process: None,
+        }
     }
 }

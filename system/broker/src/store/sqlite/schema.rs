@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH];
+const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -480,6 +480,12 @@ DROP INDEX approvals_by_state;
 const TENTH: &str = "
 ALTER TABLE revisions ADD COLUMN request_id TEXT;
 ALTER TABLE revisions ADD COLUMN traceparent TEXT;
+";
+
+/// Leaders of agents.
+const ELEVENTH: &str = "
+-- The process of the agent that has last announced itself as the leader. Reports of other processes are rejected.
+ALTER TABLE agents ADD COLUMN leader TEXT;
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

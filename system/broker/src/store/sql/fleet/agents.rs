@@ -10,7 +10,7 @@ use crate::store::records::{KeyHolder, KeyRecord, RecordKind, StoreError, WriteC
 use crate::store::sql::assignments::{agent_replacement, matching};
 use crate::store::sql::reports::approvals;
 use crate::store::sql::shared::idempotency::IdempotentRequest;
-use crate::store::sql::shared::lookup::{as_missing_reference, require_inserted};
+use crate::store::sql::shared::lookup::{as_missing_reference, require_inserted, require_that};
 use crate::store::sql::shared::outbox::WebhookEvent;
 use crate::store::sql::shared::session::{Session, execute, has_rows};
 use crate::store::sql::shared::values::values;
@@ -84,6 +84,13 @@ pub(crate) async fn update(
     let details = json!(changes);
     audit::record(session, &context, "agent.updated", RESOURCE_TYPE, Some(agent.to_string()), Some(details)).await?;
     agents::get(session, agent).await
+}
+
+pub(crate) async fn set_leader(session: &mut dyn Session, agent: AgentId, process: String) -> Result<(), StoreError> {
+    let sql = "UPDATE agents SET leader = ?1 WHERE id = ?2 AND deleted_at IS NULL";
+    let rows = execute(session, sql, values![&process, agent]).await?;
+    require_that(rows > 0, RecordKind::Agent, agent)?;
+    session.await_announced_events().await
 }
 
 /// Deletes the key, targets, labels and registrations too. The stacks that the agent received and has not removed stay

@@ -48,7 +48,9 @@ pub(crate) async fn record(
     context: WriteContext,
     event: AgentEvent,
 ) -> Result<AgentEvent, StoreError> {
-    agents::check_exists(session, event.agent_id).await?;
+    // Announced first: a leader that announces itself waits for the events of the leader before it.
+    session.announce_event().await?;
+    agents::check_reporter(session, event.agent_id, context.process.as_deref()).await?;
     let content = || {
         let revision = event.deployment_object_id;
         json!([event.agent_id, revision, event.event_type, event.status, event.message])
@@ -64,7 +66,6 @@ pub(crate) async fn record(
         let name = event.deployment_object_id.to_string();
         return Err(StoreError::MissingReference { kind: RecordKind::Revision, name });
     }
-    session.announce_event().await?;
     let sql = "INSERT INTO events (id, created_at, agent_id, revision_id, event_type, status, message)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let row = values![

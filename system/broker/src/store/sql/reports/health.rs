@@ -16,7 +16,7 @@ pub(crate) async fn record(
     agent: AgentId,
     update: HealthStatusUpdate,
 ) -> Result<(), StoreError> {
-    agents::check_exists(session, agent).await?;
+    agents::check_reporter(session, agent, context.process.as_deref()).await?;
     // The last report about a revision counts, as if each were recorded after the one before it.
     let reports: BTreeMap<RevisionId, DeploymentObjectHealthUpdate> =
         update.deployment_objects.into_iter().map(|health| (health.id, health)).collect();

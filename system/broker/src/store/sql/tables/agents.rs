@@ -41,6 +41,21 @@ pub(crate) async fn check_exists(session: &mut dyn Session, agent: AgentId) -> R
     require_that(exists, RecordKind::Agent, agent)
 }
 
+/// Checks that an agent exists and is not deleted, and that no other process of it has announced itself as the leader than the
+/// one that reports.
+pub(crate) async fn check_reporter(
+    session: &mut dyn Session,
+    agent: AgentId,
+    process: Option<&str>,
+) -> Result<(), StoreError> {
+    let sql = "SELECT leader FROM agents WHERE id = ?1 AND deleted_at IS NULL";
+    let row = fetch_one(session, sql, values![agent], single_column::<Option<String>>).await?;
+    match (require(row, RecordKind::Agent, agent)?, process) {
+        (Some(leader), Some(process)) if leader != process => Err(StoreError::OtherLeader(leader)),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the status of an agent that is not deleted.
 pub(crate) async fn get_status(session: &mut dyn Session, agent: AgentId) -> Result<AgentStatus, StoreError> {
     let sql = "SELECT active FROM agents WHERE id = ?1 AND deleted_at IS NULL";
