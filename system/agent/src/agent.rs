@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
+use futures_util::future::{BoxFuture, Either, select};
 use sindri_client::{Client, ClientError};
 use sindri_model::wire::HeartbeatReport;
 use sindri_model::{AgentId, Clock, Entropy};
@@ -78,8 +78,7 @@ impl Agent {
     /// Runs until `shutdown`, and then finishes the running passes. Returns early only if the broker rejects the agent at the
     /// start.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), AgentError> {
-        let work = pin!(self.work());
-        let work = match select(pin!(shutdown), work).await {
+        let work = match select(pin!(shutdown), self.work()).await {
             Either::Right((ended, _)) => return ended,
             Either::Left(((), work)) => work,
         };
@@ -99,22 +98,25 @@ impl Agent {
         found.map(|agent| agent.id)
     }
 
-    async fn work(&self) -> Result<(), AgentError> {
-        let shutdown = self.cluster.shutdown();
-        let mut identity = tokio::select! {
-            biased; // shutdown first: it ends the wait for the broker
-            () = shutdown.cancelled() => return Ok(()),
-            identity = self.wait_for_identity() => identity?,
-        };
-        loop {
-            // All belong to this future: dropping it ends them.
-            tokio::select! {
-                biased; // another id first: nothing is done under the former one then
-                other = self.wait_for_other_identity(identity) => identity = other?,
-                never = self.send_heartbeats(identity.agent) => match never {},
-                () = self.act(identity.agent) => return Ok(()),
+    /// Boxed, so that the agent is compiled with this crate, and not with each of its users.
+    fn work(&self) -> BoxFuture<'_, Result<(), AgentError>> {
+        Box::pin(async move {
+            let shutdown = self.cluster.shutdown();
+            let mut identity = tokio::select! {
+                biased; // shutdown first: it ends the wait for the broker
+                () = shutdown.cancelled() => return Ok(()),
+                identity = self.wait_for_identity() => identity?,
+            };
+            loop {
+                // All belong to this future: dropping it ends them.
+                tokio::select! {
+                    biased; // another id first: nothing is done under the former one then
+                    other = self.wait_for_other_identity(identity) => identity = other?,
+                    never = self.send_heartbeats(identity.agent) => match never {},
+                    () = self.act(identity.agent) => return Ok(()),
+                }
             }
-        }
+        })
     }
 
     /// Reconciles until shutdown, as leader if leader election is on.

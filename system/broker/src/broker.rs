@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use sindri_model::wire::ConfigChange;
 use sindri_model::{Clock, Entropy, Pak, Sequence};
 
@@ -117,41 +118,52 @@ impl Deref for Broker {
 
 impl Broker {
     /// Starts a broker over a store that nothing else in this process writes to.
-    pub async fn start(store: impl Store + 'static, clock: Clock, entropy: Entropy) -> Result<Self, StoreError> {
-        let (memory, metrics) = (Arc::new(Memory::default()), Arc::new(Metrics::default()));
-        let recorder = metrics.clone();
-        let record = Arc::new(move |is_write, duration| recorder.record_store_call(is_write, duration));
-        let store = TimedStore { store, record };
-        store.set_observer(memory.create_observer());
-        let secret = store.get_or_create_secret(WriteContext::system(clock.now(), entropy.clone())).await?;
-        let throttle = Throttle::default();
-        for short in store.list_key_shorts(i64::try_from(KEYS_MAX).unwrap_or(i64::MAX)).await? {
-            throttle.record_success(&short);
-        }
-        Ok(Self(Arc::new(BrokerState {
-            request_ids: RequestIds::new(&entropy),
-            store: Arc::new(store),
-            clock,
-            entropy,
-            memory,
-            etag_key: EtagKey::new(&secret),
-            bounds: Bounds::default(),
-            offline_after: Some(OFFLINE_AFTER),
-            webhooks: None,
-            oidc: None,
-            bundle_cipher: None,
-            live: RwLock::default(),
-            quota_usage: QuotaUsage::default(),
-            list_permits: ListPermits::default(),
-            reload: None,
-            trusted_proxies: TrustedProxies::default(),
-            metrics,
-            figures: FiguresRefresh::default(),
-            throttle,
-            readiness: Readiness::default(),
-            offload: Offload::new(None),
-            list_offload: Offload::new(None),
-        })))
+    pub async fn start(store: impl Into<Arc<dyn Store>>, clock: Clock, entropy: Entropy) -> Result<Self, StoreError> {
+        Self::start_with(store.into(), clock, entropy).await
+    }
+
+    /// Boxed, so that it is compiled with this crate, and not with each of its users.
+    fn start_with(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> BoxFuture<'static, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let (memory, metrics) = (Arc::new(Memory::default()), Arc::new(Metrics::default()));
+            let recorder = metrics.clone();
+            let record = Arc::new(move |is_write, duration| recorder.record_store_call(is_write, duration));
+            let store = TimedStore { store, record };
+            store.set_observer(memory.create_observer());
+            let secret = store.get_or_create_secret(WriteContext::system(clock.now(), entropy.clone())).await?;
+            let throttle = Throttle::default();
+            for short in store.list_key_shorts(i64::try_from(KEYS_MAX).unwrap_or(i64::MAX)).await? {
+                throttle.record_success(&short);
+            }
+            Ok(Self(Arc::new(BrokerState {
+                request_ids: RequestIds::new(&entropy),
+                store: Arc::new(store),
+                clock,
+                entropy,
+                memory,
+                etag_key: EtagKey::new(&secret),
+                bounds: Bounds::default(),
+                offline_after: Some(OFFLINE_AFTER),
+                webhooks: None,
+                oidc: None,
+                bundle_cipher: None,
+                live: RwLock::default(),
+                quota_usage: QuotaUsage::default(),
+                list_permits: ListPermits::default(),
+                reload: None,
+                trusted_proxies: TrustedProxies::default(),
+                metrics,
+                figures: FiguresRefresh::default(),
+                throttle,
+                readiness: Readiness::default(),
+                offload: Offload::new(None),
+                list_offload: Offload::new(None),
+            })))
+        })
     }
 
     /// Sets the settings of webhooks, without which none are delivered.

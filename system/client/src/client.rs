@@ -3,6 +3,7 @@
 //! The operations themselves are in one file per resource.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,6 +77,9 @@ pub(crate) struct Call {
     /// Time that the broker may wait before it responds (long polling), in addition to the usual timeout.
     pub long_poll_wait: Duration,
 }
+
+/// A call that is being sent.
+type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<CompleteResponse, ClientError>> + Send + 'a>>;
 
 /// A complete response with a status below 400.
 pub(crate) struct CompleteResponse {
@@ -200,14 +204,17 @@ impl Client {
         Ok(response)
     }
 
-    /// Sends a call and reads the whole response; a status of 400 and above is an error.
-    pub(crate) async fn send(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
-        let deadline = self.limits.deadline + call.long_poll_wait;
-        let result = tokio::time::timeout(deadline, self.send_without_timeout(call).instrument(call.span())).await;
-        let response = result.unwrap_or_else(|_| {
-            Err(self.unreachable(call, format!("no response within {} s", deadline.as_secs_f32())))
-        })?;
-        if response.status.as_u16() < 400 { Ok(response) } else { Err(to_rejected(call, &response)) }
+    /// Sends a call and reads the whole response; a status of 400 and above is an error. Boxed, so that it is compiled with
+    /// this crate, and not with each of its users.
+    pub(crate) fn send<'a>(&'a self, call: &'a Call) -> CallFuture<'a> {
+        Box::pin(async move {
+            let deadline = self.limits.deadline + call.long_poll_wait;
+            let result = tokio::time::timeout(deadline, self.send_without_timeout(call).instrument(call.span())).await;
+            let response = result.unwrap_or_else(|_| {
+                Err(self.unreachable(call, format!("no response within {} s", deadline.as_secs_f32())))
+            })?;
+            if response.status.as_u16() < 400 { Ok(response) } else { Err(to_rejected(call, &response)) }
+        })
     }
 
     async fn send_without_timeout(&self, call: &Call) -> Result<CompleteResponse, ClientError> {

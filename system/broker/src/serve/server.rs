@@ -80,10 +80,7 @@ where
     });
     let stopping = CancellationToken::new();
     let mut background = JoinSet::new();
-    background.spawn({
-        let broker = broker.clone();
-        async move { broker.run_background().await }
-    });
+    background.spawn(broker.clone().run_background());
     let (mut connections, peers) = (JoinSet::new(), PeerConnections::default());
     let mut shutdown = pin!(shutdown);
     loop {
@@ -118,8 +115,7 @@ where
     broker.memory.target_states.close();
     await_connections(connections, limits.shutdown_time_max).await;
     background.shutdown().await;
-    broker.flush_heartbeats().await;
-    broker.flush_failed_logins().await;
+    broker.flush().await;
     Ok(())
 }
 

@@ -32,12 +32,12 @@ use super::sql::{assignments, figures, fleet, reports, retention, shared, stacks
 pub(crate) type RecordCall = Arc<dyn Fn(bool, Duration) + Send + Sync>;
 
 /// A store whose calls are timed.
-pub(crate) struct TimedStore<S> {
-    pub store: S,
+pub(crate) struct TimedStore {
+    pub store: Arc<dyn Store>,
     pub record: RecordCall,
 }
 
-impl<S: Sync> TimedStore<S> {
+impl TimedStore {
     fn time<'a, T: Send + 'a>(&'a self, access: Access, call: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         Box::pin(async move {
             let start = Instant::now();
@@ -119,7 +119,7 @@ macro_rules! operations {
             })*
         }
 
-        impl<S: Store> Store for TimedStore<S> {
+        impl Store for TimedStore {
             fn set_observer(&self, observer: ChangeObserver) {
                 self.store.set_observer(observer);
             }

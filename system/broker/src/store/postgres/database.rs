@@ -19,6 +19,7 @@ use super::submitter::Submitter;
 use super::tls::read_url;
 use super::transaction::{read, transact};
 use crate::store::bundle_cipher::BundleCipher;
+use crate::store::operations::Store;
 use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
@@ -30,6 +31,13 @@ const QUEUE_MAX: usize = 16_384;
 
 /// A store in PostgreSQL.
 pub type PostgresStore = SqlStore<Postgres>;
+
+// Not generic, so that the operations are compiled once, with this crate.
+impl From<PostgresStore> for Arc<dyn Store> {
+    fn from(store: PostgresStore) -> Self {
+        Arc::new(store)
+    }
+}
 
 /// A database of a PostgreSQL server.
 pub struct Postgres {

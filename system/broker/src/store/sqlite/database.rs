@@ -17,6 +17,7 @@ use super::file_lock::FileLock;
 use super::schema;
 use super::worker::{Job, SqliteWorker};
 use crate::store::bundle_cipher::BundleCipher;
+use crate::store::operations::Store;
 use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
@@ -36,6 +37,13 @@ const REMOTE_CHANGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A store in one SQLite file.
 pub type SqliteStore = SqlStore<Sqlite>;
+
+// Not generic, so that the operations are compiled once, with this crate.
+impl From<SqliteStore> for Arc<dyn Store> {
+    fn from(store: SqliteStore) -> Self {
+        Arc::new(store)
+    }
+}
 
 /// Function whose future is awaited before each call. With it the simulation stalls a database.
 pub type Gate = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
