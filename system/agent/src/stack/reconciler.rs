@@ -57,7 +57,7 @@ pub struct Reconciler<'a> {
     pub metrics: &'a Metrics,
     /// Stacks that are ready, for those that depend on them.
     pub ready_stacks: ReadyStacks,
-    /// What the broker has stored.
+    /// Reports that the broker has stored.
     pub reports: ReportSessions,
 }
 

@@ -1,4 +1,4 @@
-//! What the broker has stored about the agent, as far as this process knows it.
+//! Knowledge of what the broker has stored about the agent.
 //!
 //! A session begins by reading it. Afterwards only this process reports, so its own reports are all that changes. A new
 //! session begins when that is not certain any more: the broker's database was restored, or another process has reported.

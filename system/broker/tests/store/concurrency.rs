@@ -250,12 +250,13 @@ async fn a_leader_sees_the_last_event_of_the_leader_before() {
     let late_id = late.id;
     proxy.delay_next_commit(Duration::from_millis(500));
     let context = of_one();
-    let writer = tokio::spawn(async move { slow.record_event(context, late).await.map(drop) });
+    let mut writers = JoinSet::new();
+    writers.spawn(async move { slow.record_event(context, late).await.map(drop) });
     proxy.await_frozen().await;
     world.store.set_leader(agent, "two".to_owned()).await.unwrap();
     let seen = world.store.list_outcomes(agent).await.unwrap();
     assert_eq!(seen.iter().map(|event| event.id).collect::<Vec<_>>(), [late_id]);
-    writer.await.unwrap().unwrap();
+    writers.join_next().await.unwrap().unwrap().unwrap();
     let rejected = world.store.record_event(of_one(), event(agent, revision, EventStatus::Failure)).await;
     assert_eq!(rejected, Err(StoreError::OtherLeader("two".to_owned())));
 }
