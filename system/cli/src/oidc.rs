@@ -71,7 +71,7 @@ impl Provider {
     /// Reads the description of the provider.
     pub(crate) async fn discover(issuer: &str) -> Result<Self, Failure> {
         let url = format!("{}{DISCOVERY_PATH}", issuer.trim_end_matches('/'));
-        let http = new_http()?;
+        let http = new_http(issuer)?;
         let response = send(&http, Method::GET, &url, String::new()).await?;
         let discovery: Discovery = parse(&url, &response.1)?;
         if discovery.issuer != issuer {
@@ -83,8 +83,9 @@ impl Provider {
 
     /// Returns a provider whose description was read before.
     pub(crate) fn known(issuer: &str, token_endpoint: &str) -> Result<Self, Failure> {
+        let http = new_http(token_endpoint)?;
         let (issuer, token_endpoint) = (issuer.to_owned(), token_endpoint.to_owned());
-        Ok(Self { http: new_http()?, issuer, token_endpoint, device_authorization_endpoint: None })
+        Ok(Self { http, issuer, token_endpoint, device_authorization_endpoint: None })
     }
 
     /// Requests a device code.
@@ -128,8 +129,8 @@ impl Provider {
     }
 }
 
-fn new_http() -> Result<BoundedHttp, Failure> {
-    BoundedHttp::from_system_trust(LIMITS).map_err(|error| Failure::Usage(error.to_string()))
+fn new_http(url: &str) -> Result<BoundedHttp, Failure> {
+    BoundedHttp::new(url, LIMITS).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 async fn send(http: &BoundedHttp, method: Method, url: &str, body: String) -> Result<(StatusCode, Bytes), Failure> {

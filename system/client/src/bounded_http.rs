@@ -20,16 +20,15 @@ pub struct BoundedHttp {
 }
 
 impl BoundedHttp {
-    /// Creates a client that trusts the certificate authorities that this machine trusts.
-    pub fn from_system_trust(limits: Limits) -> Result<Self, TrustError> {
-        Trust::from_system().map(|trust| Self::new(&trust, limits))
-    }
-
-    /// Creates a client that trusts these certificate authorities.
-    pub fn new(trust: &Trust, limits: Limits) -> Self {
+    /// Creates a client of the server at this URL. With TLS it trusts the certificate authorities that this machine trusts.
+    pub fn new(url: &str, limits: Limits) -> Result<Self, TrustError> {
         let mut connector = HttpConnector::new();
+        if !url.starts_with("https:") {
+            return Ok(Self { transport: Arc::new(pool_connections(connector)), limits });
+        }
         connector.enforce_http(false);
-        Self { transport: Arc::new(pool_connections(with_tls(connector, trust))), limits }
+        let connector = with_tls(connector, &Trust::from_system()?);
+        Ok(Self { transport: Arc::new(pool_connections(connector)), limits })
     }
 
     /// Sends a request and reads the whole response, of any status. The error says what is wrong.

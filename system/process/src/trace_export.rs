@@ -11,17 +11,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{ExporterBuildError, Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
-use sindri_client::{Connector, Trust, TrustError, root_cause, with_tls};
+use sindri_client::{BoundedHttp, Limits, TrustError};
 use sindri_traces::{SPANS, TraceIds};
 use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
@@ -120,33 +115,25 @@ fn add_path(endpoint: &str) -> String {
 /// HTTP client of the thread that sends. It has a runtime of its own, because that thread is outside of the process's.
 struct CollectorClient {
     runtime: Runtime,
-    send: SendRequest,
+    http: BoundedHttp,
     endpoint: String,
     has_failed: AtomicBool,
 }
 
-type ResponseFuture = std::pin::Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send>>;
-type SendRequest = Box<dyn Fn(Request<Bytes>) -> ResponseFuture + Send + Sync>;
-
 impl CollectorClient {
     fn new(endpoint: &str) -> Result<Self, TraceExportError> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        let send = if endpoint.starts_with("https:") {
-            send_over(with_tls(connector, &Trust::from_system()?))
-        } else {
-            send_over(connector)
-        };
-        Ok(Self { runtime, send, endpoint: endpoint.to_owned(), has_failed: AtomicBool::new(false) })
+        let limits = Limits { deadline: SEND_TIMEOUT, response_bytes_max: RESPONSE_BYTES_MAX };
+        let http = BoundedHttp::new(endpoint, limits)?;
+        Ok(Self { runtime, http, endpoint: endpoint.to_owned(), has_failed: AtomicBool::new(false) })
     }
 
     /// Writes a log line when the collector begins to fail, and when it works again.
-    fn log_change(&self, result: &Result<Response<Bytes>, HttpError>) {
+    fn log_change(&self, result: &Result<Response<Bytes>, String>) {
         let error = match result {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(format!("status {}", response.status())),
-            Err(error) => Some(root_cause(error.as_ref())),
+            Err(error) => Some(error.clone()),
         };
         let (had_failed, endpoint) = (self.has_failed.swap(error.is_some(), Ordering::Relaxed), &self.endpoint);
         match error {
@@ -163,14 +150,9 @@ impl CollectorClient {
 impl HttpClient for CollectorClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         // Blocks the thread that sends, and nothing else.
-        let result = self.runtime.block_on(async {
-            match tokio::time::timeout(SEND_TIMEOUT, (self.send)(request)).await {
-                Ok(result) => result,
-                Err(_) => Err(format!("no response within {} s", SEND_TIMEOUT.as_secs()).into()),
-            }
-        });
+        let result = self.runtime.block_on(self.http.send(request));
         self.log_change(&result);
-        result
+        result.map_err(Into::into)
     }
 }
 
@@ -178,21 +160,6 @@ impl fmt::Debug for CollectorClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CollectorClient({})", self.endpoint)
     }
-}
-
-fn send_over<C: Connector>(connector: C) -> SendRequest {
-    let mut connector = TimeoutConnector::new(connector);
-    connector.set_connect_timeout(Some(SEND_TIMEOUT));
-    let client = Client::builder(TokioExecutor::new()).build(connector);
-    Box::new(move |request| Box::pin(collect(client.request(request.map(Full::new)))))
-}
-
-async fn collect<E: Into<HttpError>>(
-    response: impl Future<Output = Result<Response<hyper::body::Incoming>, E>>,
-) -> Result<Response<Bytes>, HttpError> {
-    let (head, body) = response.await.map_err(Into::into)?.into_parts();
-    let body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await?.to_bytes();
-    Ok(Response::from_parts(head, body))
 }
 
 #[cfg(test)]

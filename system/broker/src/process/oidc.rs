@@ -31,11 +31,11 @@ pub fn with_oidc(config: &Config, broker: Broker) -> Result<Broker, StartError> 
         admin_values: values(&settings::OIDC_ADMIN_ROLES),
         reader_values: values(&settings::OIDC_READER_ROLES),
     };
-    Ok(broker.with_oidc(OidcProvider::new(oidc, fetch_documents()?)))
+    Ok(broker.with_oidc(OidcProvider::new(oidc, fetch_documents(issuer)?)))
 }
 
-fn fetch_documents() -> Result<FetchDocument, StartError> {
-    let http = BoundedHttp::from_system_trust(LIMITS).map_err(StartError::Oidc)?;
+fn fetch_documents(issuer: &str) -> Result<FetchDocument, StartError> {
+    let http = BoundedHttp::new(issuer, LIMITS).map_err(StartError::Oidc)?;
     Ok(Arc::new(move |uri| {
         let http = http.clone();
         Box::pin(async move {

@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::Sequence;
 
 /// Header of a target state response: as JSON, the requests that submitted its newest revisions, by sequence. Only of
-/// revisions that the agent has not applied, and not more than [`REQUESTS_MAX`].
+/// revisions that the agent has not applied, and not more than [`REQUESTS_MAX`] or [`HEADER_BYTES_MAX`].
 pub const REQUESTS_HEADER: &str = "sindri-requests";
 
 /// Limit on the requests in the header.
 pub const REQUESTS_MAX: usize = 16;
+
+/// Limit on the length of the header: proxies reject responses whose headers are larger than some kilobytes.
+const HEADER_BYTES_MAX: usize = 2_048;
 
 /// Request that submitted a revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,12 +31,14 @@ pub struct SubmittingRequest {
 pub struct SubmittingRequests(pub BTreeMap<Sequence, SubmittingRequest>);
 
 impl SubmittingRequests {
-    /// Returns the value of the header; `None` if there are no requests. Ids have only visible ASCII characters, so it is
-    /// valid as a header.
+    /// Returns the value of the header, with the newest requests that fit into it; `None` if there are none. Ids have only
+    /// visible ASCII characters, so it is valid as a header.
     pub fn to_header(&self) -> Option<String> {
-        let newest: BTreeMap<i64, &SubmittingRequest> =
-            self.0.iter().rev().take(REQUESTS_MAX).map(|(sequence, request)| (sequence.0, request)).collect();
-        if newest.is_empty() { None } else { serde_json::to_string(&newest).ok() }
+        (1..=self.0.len().min(REQUESTS_MAX)).rev().find_map(|count| {
+            let newest = self.0.iter().rev().take(count).map(|(sequence, request)| (sequence.0, request));
+            let text = serde_json::to_string(&newest.collect::<BTreeMap<i64, _>>()).ok()?;
+            (text.len() <= HEADER_BYTES_MAX).then_some(text)
+        })
     }
 
     /// Reads the header. A value that cannot be read is ignored, because nothing but log lines depends on it.
@@ -58,6 +63,10 @@ mod tests {
         assert_eq!(read.0.len(), REQUESTS_MAX);
         assert_eq!(read.0.keys().next(), Some(&Sequence(25)));
         assert!(read.0.values().all(|read| *read == request("a,\"b\"={}")));
+        let long: BTreeMap<_, _> = (1..=40).map(|number| (Sequence(number), request(&"x".repeat(128)))).collect();
+        let header = SubmittingRequests(long).to_header().unwrap();
+        assert!(header.len() <= HEADER_BYTES_MAX);
+        assert!(SubmittingRequests::from_header(&header).0.contains_key(&Sequence(40)));
         assert_eq!(SubmittingRequests::from_header("no JSON"), SubmittingRequests::default());
     }
 }
