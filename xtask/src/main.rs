@@ -33,7 +33,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Runs every scenario in the simulated world, then explores it with seeds (`sim --help` for more).
+    /// Runs every scenario in the simulated world, then random worlds for a minute (`sim --help` for more).
     #[command(disable_help_flag = true)]
     Sim {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

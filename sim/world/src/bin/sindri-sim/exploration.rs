@@ -26,10 +26,11 @@ struct Variant {
     kill_at: Option<u64>,
 }
 
-/// Runs the chosen scenarios and prints the results; returns true if nothing was violated.
-pub fn explore(library: &Library, chosen: &[Scenario], flags: &SimFlags) -> Result<bool, String> {
+/// Runs the chosen scenarios and prints the results.
+pub fn explore(library: &Library, chosen: &[Scenario], flags: &SimFlags) -> Result<Summary, String> {
     let first = flags.seed.unwrap_or(0);
-    let count = flags.seeds.unwrap_or(if flags.seed.is_some() { 1 } else { EXPLORED_SEEDS + 1 });
+    let has_one_seed = flags.seed.is_some() || flags.is_default_run();
+    let count = flags.seeds.unwrap_or(if has_one_seed { 1 } else { EXPLORED_SEEDS + 1 });
     let started = now();
     let mut summary = Summary::new(chosen);
     let mut from = first;
@@ -55,10 +56,7 @@ pub fn explore(library: &Library, chosen: &[Scenario], flags: &SimFlags) -> Resu
     }
     summary.seeds = from - first;
     output::print_table(&summary);
-    if let Some(file) = &flags.json {
-        output::write_json(file, &summary.to_json())?;
-    }
-    Ok(summary.violations.is_empty())
+    Ok(summary)
 }
 
 fn run_variants(

@@ -33,7 +33,7 @@ pub struct SimFlags {
     /// Kill an agent at this event of the agents, counted from 1.
     #[arg(long, value_name = "EVENT")]
     pub kill_at: Option<u64>,
-    /// Number of seeds [default: seed 0 and 10 more; with --seed: 1].
+    /// Number of seeds [default: with --scenario seed 0 and 10 more, otherwise 1].
     #[arg(long)]
     pub seeds: Option<u64>,
     /// Go on with further seeds until this number of minutes has passed.
@@ -66,6 +66,14 @@ pub struct SimFlags {
     /// The project's directory.
     #[arg(long, default_value = ".", hide = true)]
     pub root: PathBuf,
+}
+
+impl SimFlags {
+    /// Returns true if neither scenarios, seeds nor worlds were chosen.
+    pub fn is_default_run(&self) -> bool {
+        let has_seeds = self.seed.is_some() || self.seeds.is_some() || self.minutes.is_some();
+        self.scenario.is_none() && self.worlds.is_none() && self.kill_at.is_none() && !has_seeds
+    }
 }
 
 /// Flags of `bench`.

@@ -14,11 +14,14 @@ mod worlds;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use flags::{BenchFlags, HashFlags, SimFlags};
+use serde_json::Value;
 use sindri_world::run::{self, RunRequest};
 use sindri_world::scenario::Library;
+use worlds::Plan;
 
 /// A run allocates for every request of every host; a quarter of its time went into the system's allocator.
 #[global_allocator]
@@ -33,7 +36,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs every scenario as it is written, then explores it with faults and seeds.
+    /// Runs every scenario as it is written, then random worlds for a minute; other seeds explore scenarios with faults.
     Sim(SimFlags),
     /// Measures virtual time per real time on both engines.
     Bench(BenchFlags),
@@ -66,9 +69,17 @@ fn read_library(root: &Path) -> Result<Library, String> {
     Library::read(root).map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 
+/// Most worlds after the scenarios: more than there is time for.
+const WORLDS_MAX: u64 = 100_000;
+/// Time for worlds after the scenarios.
+const WORLDS_TIME: Duration = Duration::from_secs(60);
+
 fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
     if let Some(count) = flags.worlds {
-        return worlds::run_worlds(count, flags);
+        let worlds = Plan { first: flags.seed.unwrap_or(1), count, time_max: None };
+        let totals = worlds::run_worlds(worlds, flags)?;
+        write_result(flags, &totals.to_json())?;
+        return Ok(totals.is_green());
     }
     let library = read_library(&flags.root)?;
     let chosen = match &flags.scenario {
@@ -90,7 +101,22 @@ fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
         let seeds = flags.seeds.unwrap_or(determinism::SEEDS_DEFAULT);
         return determinism::check(&library, &chosen, &flags.root, flags.jobs, seeds);
     }
-    exploration::explore(&library, &chosen, flags)
+    let summary = exploration::explore(&library, &chosen, flags)?;
+    let mut result = summary.to_json();
+    let mut is_green = summary.violations.is_empty();
+    if flags.is_default_run() {
+        println!("random worlds for {} s:", WORLDS_TIME.as_secs());
+        let worlds = Plan { first: 1, count: WORLDS_MAX, time_max: Some(WORLDS_TIME) };
+        let totals = worlds::run_worlds(worlds, flags)?;
+        is_green &= totals.is_green();
+        output::add_worlds(&mut result, totals.to_json());
+    }
+    write_result(flags, &result)?;
+    Ok(is_green)
+}
+
+fn write_result(flags: &SimFlags, result: &Value) -> Result<(), String> {
+    flags.json.as_ref().map_or(Ok(()), |file| output::write_json(file, result))
 }
 
 fn print_hash(flags: &HashFlags) -> Result<bool, String> {

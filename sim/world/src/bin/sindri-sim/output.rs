@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sindri_world::scenario::Scenario;
 
 use crate::summary::{RunViolation, Summary, group_by_behaviour};
@@ -60,6 +60,21 @@ pub fn print_table(summary: &Summary) {
         summary.wall_time.as_secs_f64(),
         summary.violations.len()
     );
+}
+
+/// Adds the result of random worlds to that of scenarios: their violations to its violations, times to its times, and the other
+/// fields beside its own.
+pub fn add_worlds(result: &mut Value, worlds: Value) {
+    let Value::Object(worlds) = worlds else { return };
+    for (name, value) in worlds {
+        match (&mut result[&name], value) {
+            (Value::Array(violations), Value::Array(added)) => violations.extend(added),
+            (Value::Number(number), Value::Number(added)) => {
+                result[&name] = json!(number.as_f64().unwrap_or_default() + added.as_f64().unwrap_or_default());
+            }
+            (place, value) => *place = value,
+        }
+    }
 }
 
 pub fn write_json(file: &Path, document: &Value) -> Result<(), String> {

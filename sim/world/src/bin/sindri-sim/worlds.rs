@@ -10,7 +10,6 @@ use sindri_world::scenario::{Library, Scenario, Step};
 use sindri_world::worlds::{generate, minimise};
 
 use crate::flags::SimFlags;
-use crate::output;
 use crate::pool::run_all;
 use crate::real_time::now;
 
@@ -28,8 +27,21 @@ struct FailedWorld {
     replay: String,
 }
 
+/// Worlds that are run: as many as there is time for.
+pub struct Plan {
+    /// Seed of the first one.
+    pub first: u64,
+    /// Greatest number.
+    pub count: u64,
+    /// Time after which no further one begins.
+    pub time_max: Option<Duration>,
+}
+
+/// Result of all worlds.
 #[derive(Default)]
-struct Totals {
+pub struct Totals {
+    first: u64,
+    wall_time: Duration,
     worlds: u64,
     operations: u64,
     faults: u64,
@@ -37,13 +49,15 @@ struct Totals {
     failed: Vec<FailedWorld>,
 }
 
-/// Runs the worlds and prints the result; returns true if nothing was violated.
-pub fn run_worlds(count: u64, flags: &SimFlags) -> Result<bool, String> {
-    let first = flags.seed.unwrap_or(1);
+/// Runs the worlds and prints the result.
+pub fn run_worlds(Plan { first, count, time_max }: Plan, flags: &SimFlags) -> Result<Totals, String> {
     let started = now();
     let seeds: Vec<u64> = (first..first.saturating_add(count)).collect();
-    let totals = Mutex::new(Totals::default());
+    let totals = Mutex::new(Totals { first, ..Totals::default() });
     let results = run_all(&seeds, flags.jobs, |seed| {
+        if time_max.is_some_and(|time_max| now() - started >= time_max) {
+            return Ok(());
+        }
         let world = generate(*seed);
         let report = run_world(&world, flags)?;
         let failed = report.violation.clone().map(|violation| reduce(*seed, &world, violation, flags));
@@ -62,13 +76,11 @@ pub fn run_worlds(count: u64, flags: &SimFlags) -> Result<bool, String> {
         Ok::<_, String>(())
     });
     results.into_iter().collect::<Result<(), _>>()?;
-    let totals = totals.into_inner().expect("every thread has ended");
+    let mut totals = totals.into_inner().expect("every thread has ended");
+    totals.wall_time = now() - started;
     totals.print_progress(started);
     totals.print_groups();
-    if let Some(file) = &flags.json {
-        output::write_json(file, &totals.to_json(first, now() - started))?;
-    }
-    Ok(totals.failed.is_empty())
+    Ok(totals)
 }
 
 fn run_world(world: &Scenario, flags: &SimFlags) -> Result<RunReport, String> {
@@ -147,7 +159,13 @@ impl Totals {
         }
     }
 
-    fn to_json(&self, first: u64, wall_time: Duration) -> Value {
+    /// Returns true if nothing was violated.
+    pub fn is_green(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// Returns the fields of the JSON result.
+    pub fn to_json(&self) -> Value {
         let violations: Vec<Value> = self
             .failed
             .iter()
@@ -159,8 +177,8 @@ impl Totals {
             })
             .collect();
         json!({
-            "worlds": self.worlds, "first_seed": first, "operations": self.operations, "faults": self.faults,
-            "virtual_seconds": self.virtual_time.as_secs_f64(), "wall_seconds": wall_time.as_secs_f64(),
+            "worlds": self.worlds, "first_seed": self.first, "operations": self.operations, "faults": self.faults,
+            "virtual_seconds": self.virtual_time.as_secs_f64(), "wall_seconds": self.wall_time.as_secs_f64(),
             "violations": violations,
         })
     }
