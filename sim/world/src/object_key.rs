@@ -3,6 +3,27 @@
 use sindri_apiserver::StoredKey;
 use sindri_model::ObjectKey;
 
+/// Kinds of the core group, which a key names without a group.
+const CORE_KINDS: [&str; 17] = [
+    "Binding",
+    "ComponentStatus",
+    "ConfigMap",
+    "Endpoints",
+    "Event",
+    "LimitRange",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodTemplate",
+    "ReplicationController",
+    "ResourceQuota",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+];
+
 /// Parses a key as [`ObjectKey`] prints it: `apps/Deployment shop/web`, `Namespace shop`.
 pub fn parse_object_key(text: &str) -> Result<ObjectKey, String> {
     let invalid = || format!("{text:?} is not an object key: write [GROUP/]KIND [NAMESPACE/]NAME");
@@ -14,6 +35,10 @@ pub fn parse_object_key(text: &str) -> Result<ObjectKey, String> {
     };
     if kind.is_empty() || name.is_empty() || name.contains([' ', '/']) {
         return Err(invalid());
+    }
+    // No object would ever match it, so that a check that the object does not exist would always hold.
+    if group.is_empty() && !CORE_KINDS.contains(&kind) {
+        return Err(format!("{text:?}: {kind} is not a kind of the core group; write GROUP/{kind}"));
     }
     Ok(ObjectKey { group: group.to_owned(), kind: kind.to_owned(), namespace, name: name.to_owned() })
 }
@@ -60,7 +85,16 @@ mod tests {
         for text in ["apps/Deployment shop/web", "Namespace shop", "ConfigMap default/a"] {
             assert_eq!(parse_object_key(text).map(|key| key.to_string()), Ok(text.to_owned()));
         }
-        for invalid in ["", "Namespace", "Namespace ", "apps/ web", "ConfigMap default/", "ConfigMap a b"] {
+        for invalid in [
+            "",
+            "Namespace",
+            "Namespace ",
+            "apps/ web",
+            "ConfigMap default/",
+            "ConfigMap a b",
+            "Deployment shop/web",
+            "Servce shop/a",
+        ] {
             assert!(parse_object_key(invalid).is_err(), "{invalid}");
         }
     }

@@ -166,7 +166,13 @@ fn list_files(directory: &Path, depth: usize) -> Result<Vec<PathBuf>, ScenarioEr
             files.extend(list_files(&path, depth - 1)?);
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
             files.push(path);
+        } else {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            return Err(fail(format!("{name} is not a scenario: their names end in .yaml")));
         }
+    }
+    if files.is_empty() {
+        return Err(fail("there is no scenario".to_owned()));
     }
     files.sort();
     Ok(files)

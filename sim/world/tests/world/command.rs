@@ -96,6 +96,36 @@ fn mistakes_of_the_user_end_with_exit_code_2_and_one_line() {
 }
 
 #[test]
+fn the_results_of_shards_are_added_up() {
+    let (root, results) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for shard in ["1/2", "2/2"] {
+        let file = results.path().join(format!("{}.json", &shard[..1]));
+        let args = ["--worlds", "3", "--seed", "1", "--shard", shard, "--json", file.to_str().unwrap()];
+        assert_eq!(sim(root.path(), &args).0, 0);
+    }
+    let (code, out, _) = sim(root.path(), &["--merge", results.path().to_str().unwrap()]);
+    assert!(code == 0 && out.contains("2 files: 3 worlds") && out.contains(" 0 violations"), "{out}");
+    let (code, _, err) = sim(root.path(), &["--merge", root.path().to_str().unwrap()]);
+    assert!(code == 2 && err.contains("has no JSON files"), "{err}");
+}
+
+#[test]
+fn a_folder_that_would_prove_nothing_is_a_mistake() {
+    let (code, _, err) = sim(project_with_files(&[]).path(), &["--seed", "0"]);
+    assert!(code == 2 && err.contains("there is no scenario"), "{err}");
+    let (code, _, err) = sim(project_with_files(&[("one.yaml", HEAD), ("two.yml", HEAD)]).path(), &["--seed", "0"]);
+    assert!(code == 2 && err.contains("two.yml is not a scenario"), "{err}");
+    for check in ["object: Servce shop/web", "object: Deployment shop/web"] {
+        let scenario = format!("{HEAD}  - check: {{absent: {{cluster: east, {check}}}}}\n");
+        let (code, _, err) = sim(project_with(&scenario).path(), &["--seed", "0"]);
+        assert!(code == 2 && err.contains("is not a kind of the core group"), "{err}");
+    }
+    let scenario = format!("{HEAD}  - check: {{unwritten: {{cluster: east, writes: [delete Deployment shop/web]}}}}\n");
+    let (code, _, err) = sim(project_with(&scenario).path(), &["--seed", "0"]);
+    assert!(code == 2 && err.contains("write GROUP/Deployment"), "{err}");
+}
+
+#[test]
 fn every_behaviour_is_proved_by_a_scenario_or_a_test() {
     let page = std::fs::read_to_string(project().join("docs/behaviours.md")).unwrap();
     let (specification, tests) = page.split_once("## Proved by tests").expect("the page lists tests");

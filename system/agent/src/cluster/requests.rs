@@ -27,6 +27,8 @@ use super::write_gate::WriteGate;
 use crate::telemetry::metrics::Metrics;
 
 const USER_AGENT_NAME: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
+/// Reason why a request that waited is not sent.
+const ENDED: &str = "the target state changed before it was sent";
 /// Timeout from the first byte sent to the last byte received.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The same for a ping, so that an unresponsive cluster does not delay heartbeats for longer.
@@ -167,12 +169,14 @@ impl ApiClient {
         self.write_gate.get_or_init(WriteGate::default)
     }
 
-    /// Waits until the write gate permits the request, or until shutdown.
+    /// Waits until the write gate permits the request, or until shutdown. A request that had to wait is not sent if its retries
+    /// have ended: another target state may want the contrary by now.
     async fn wait_for_write_gate(&self, request: &ApiRequest<'_>) -> Result<(), ClusterError> {
-        let Some(gate) = self.gate_of(request) else { return Ok(()) };
+        let Some(gate) = self.gate_of(request).filter(|gate| !gate.is_open()) else { return Ok(()) };
         tokio::select! {
-            biased; // shutdown first: it ends the wait
+            biased; // what ends the wait comes first
             () = self.shutdown.cancelled() => Ok(()),
+            () = self.no_more_retries.cancelled() => Err(request.unreachable(ENDED.to_owned())),
             opened = timeout(REQUEST_TIMEOUT, gate.wait_until_open()) => opened
                 .map_err(|_| request.unreachable("the Lease could not be renewed, and nothing may be written".to_owned())),
         }
@@ -195,7 +199,11 @@ impl ApiClient {
         if let Ok(slot) = self.in_flight.try_acquire() {
             return Ok(slot);
         }
-        let acquired = timeout(self.remaining_time(), self.in_flight.acquire()).await;
+        let acquired = tokio::select! {
+            biased; // what ends the wait comes first
+            () = self.no_more_retries.cancelled() => return Err(request.unreachable(ENDED.to_owned())),
+            acquired = timeout(self.remaining_time(), self.in_flight.acquire()) => acquired,
+        };
         let slot = acquired.map_err(|_| request.unreachable("too many other requests are in flight".to_owned()))?;
         Ok(slot.expect("the semaphore is never closed"))
     }

@@ -11,8 +11,15 @@ pub struct WriteGate(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    leadership: Mutex<Leadership>,
+    state: Mutex<State>,
     changed: Notify,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    leadership: Leadership,
+    /// Number of times that this process has held the Lease again after it had lost it without noticing.
+    term: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,27 +36,37 @@ enum Leadership {
 impl WriteGate {
     /// Opens the gate until the given time.
     pub fn open_until(&self, until: Instant) {
-        self.set(Leadership::Held { until });
+        self.update(|state| state.leadership = Leadership::Held { until });
+    }
+
+    /// Begins a new term: this process has held the Lease, lost it without noticing, and holds it again.
+    pub fn begin_term(&self) {
+        self.update(|state| state.term += 1);
     }
 
     /// Closes the gate because another process holds the Lease.
     pub fn close_for_other_leader(&self) {
-        self.set(Leadership::HeldByOther);
+        self.update(|state| state.leadership = Leadership::HeldByOther);
     }
 
-    fn set(&self, leadership: Leadership) {
-        *self.lock() = leadership;
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
         self.0.changed.notify_waiters();
+    }
+
+    /// Returns the number of the term. Work of an earlier one must not go on.
+    pub fn term(&self) -> u64 {
+        self.lock().term
     }
 
     /// Returns true if another process is known to hold the Lease.
     pub fn has_other_leader(&self) -> bool {
-        *self.lock() == Leadership::HeldByOther
+        self.lock().leadership == Leadership::HeldByOther
     }
 
     /// Returns true if this process may write.
     pub fn is_open(&self) -> bool {
-        matches!(*self.lock(), Leadership::Held { until } if Instant::now() < until)
+        matches!(self.lock().leadership, Leadership::Held { until } if Instant::now() < until)
     }
 
     /// Waits until this process may write.
@@ -57,9 +74,9 @@ impl WriteGate {
         self.wait_until(Self::is_open).await;
     }
 
-    /// Waits until another process is known to hold the Lease.
-    pub async fn wait_for_other_leader(&self) {
-        self.wait_until(Self::has_other_leader).await;
+    /// Waits until another process is known to hold the Lease, or to have held it since the given term.
+    pub async fn wait_for_end_of(&self, term: u64) {
+        self.wait_until(|gate| gate.has_other_leader() || gate.term() != term).await;
     }
 
     /// Waits until no other process is known to hold the Lease.
@@ -77,8 +94,33 @@ impl WriteGate {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Leadership> {
-        // The value is replaced as a whole, so a poisoned lock still holds a valid one.
-        self.0.leadership.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No change can panic, so a poisoned lock still holds a valid state.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_when_the_lease_was_lost_without_being_noticed() {
+        let gate = WriteGate::default();
+        gate.open_until(Instant::now() + SECOND);
+        let term = gate.term();
+        gate.open_until(Instant::now() + SECOND);
+        assert!(timeout(SECOND, gate.wait_for_end_of(term)).await.is_err(), "the Lease was only renewed");
+        gate.begin_term();
+        assert!(timeout(SECOND, gate.wait_for_end_of(term)).await.is_ok());
+        assert!(timeout(SECOND, gate.wait_for_end_of(gate.term())).await.is_err(), "the work of the new term goes on");
+        gate.close_for_other_leader();
+        assert!(timeout(SECOND, gate.wait_for_end_of(gate.term())).await.is_ok());
     }
 }

@@ -11,7 +11,7 @@ use crate::cluster::write_gate::WriteGate;
 use crate::telemetry::readiness::Readiness;
 
 /// Runs `work` until it ends or shutdown, and holds the Lease meanwhile. While another process is the leader, `work` is
-/// dropped, and started again once the Lease is free. Writes of `cluster` wait until the Lease is held.
+/// dropped, and started again once the Lease is free; also if the Lease was lost and is free again when that is noticed. Writes of `cluster` wait until the Lease is held.
 pub async fn run_as_leader<F: Future<Output = ()>>(
     cluster: &Cluster,
     clock: &Clock,
@@ -41,9 +41,10 @@ async fn run_unless_other_leader<F: Future<Output = ()>>(
             () = shutdown.cancelled() => return,
             () = gate.wait_until_no_other_leader() => {}
         }
+        let term = gate.term();
         tokio::select! {
             biased; // loss of the Lease first: nothing more is done then
-            () = gate.wait_for_other_leader() => {}
+            () = gate.wait_for_end_of(term) => {}
             () = work() => return,
         }
     }

@@ -54,7 +54,8 @@ pub struct ProcessName<'a> {
 
 /// Result of an attempt to hold the Lease.
 enum Attempt {
-    Held,
+    /// This process holds it.
+    Held(Box<LeaseSpec>),
     /// Another process holds it.
     HeldByOther(Box<Lease>),
 }
@@ -63,12 +64,22 @@ impl LeaderLease<'_> {
     /// Takes the Lease when it is free, renews it, and keeps the write gate up to date. Never ends.
     pub async fn run(&self, gate: &WriteGate) -> Infallible {
         let mut seen: Option<(LeaseSpec, Instant)> = None;
+        // Time and number of the acquisition of the Lease that this process last held.
+        let mut held: Option<(Option<i64>, Option<i32>)> = None;
         loop {
             let started = Instant::now();
             let expired = seen.as_ref().filter(|(_, since)| since.elapsed() >= VALID).map(|(spec, _)| spec);
             match timeout(ATTEMPT_MAX, self.attempt(expired)).await {
-                Ok(Ok(Attempt::Held)) => {
+                Ok(Ok(Attempt::Held(spec))) => {
                     seen = None;
+                    // The API server stores microseconds.
+                    let acquired_at = spec.acquire_time.map(|time| time.0.as_microsecond());
+                    let tenure = (acquired_at, spec.lease_transitions);
+                    if held.as_ref().is_some_and(|held| *held != tenure) {
+                        tracing::info!("the Lease was lost meanwhile, and is held again");
+                        gate.begin_term();
+                    }
+                    held = Some(tenure);
                     self.readiness.record_role(LeaderRole::Candidate);
                     gate.open_until(started + WRITE_MAX);
                 }
@@ -159,7 +170,7 @@ impl LeaderLease<'_> {
             }),
         };
         match self.cluster.create_or_replace(&leases(), &self.key(), &lease).await {
-            Ok(()) => Ok(Attempt::Held),
+            Ok(()) => Ok(Attempt::Held(Box::new(spec_of(&lease)))),
             Err(error) if error.is_conflict() => self.check_after_conflict(holder_identity, error).await,
             Err(error) => Err(error),
         }
@@ -168,7 +179,7 @@ impl LeaderLease<'_> {
     /// Reads the Lease after a conflict. This process may hold it by an earlier attempt whose response was lost.
     async fn check_after_conflict(&self, identity: &str, conflict: ClusterError) -> Result<Attempt, ClusterError> {
         match self.read().await? {
-            Some(lease) if spec_of(&lease).holder_identity.as_deref() == Some(identity) => Ok(Attempt::Held),
+            Some(lease) if holder(&spec_of(&lease)) == identity => Ok(Attempt::Held(Box::new(spec_of(&lease)))),
             Some(lease) => Ok(Attempt::HeldByOther(Box::new(lease))),
             None => Err(conflict),
         }

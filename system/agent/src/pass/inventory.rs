@@ -315,6 +315,7 @@ fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<Chunk
     let get = |field: &str| config_map.data.as_ref().and_then(|data| data.get(field)).map(String::as_str);
     let require = |field: &str| get(field).ok_or(format!("data.{field} is missing"));
     let index: usize = require("index")?.parse().map_err(|error| format!("data.index: {error}"))?;
+    inventory.versions.extend(ChunkVersion::from_metadata(&config_map.metadata).map(|version| (index, version)));
     let text = require("entries")?;
     let entries: Vec<StoredEntries> = serde_json::from_str(text).map_err(|error| format!("data.entries: {error}"))?;
     if index == 0 {
@@ -337,7 +338,6 @@ fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<Chunk
     }
     let entries = entries.into_iter().flat_map(StoredEntries::into_entries);
     inventory.chunks[index] = entries.map(|entry| (entry.key.clone(), entry)).collect();
-    inventory.versions.extend(ChunkVersion::from_metadata(&config_map.metadata).map(|version| (index, version)));
     Ok(ChunkPosition { index, count: get("chunks").and_then(|count| count.parse().ok()) })
 }
 
@@ -410,15 +410,21 @@ async fn write_chunk(
         let live: ConfigMap = cluster.get(&resource, &key).await?.ok_or(conflict)?;
         let version =
             ChunkVersion::from_metadata(&live.metadata).ok_or_else(|| InventoryError::Changed(name.clone()))?;
-        if live.data == chunk.data {
+        if has_fields(&live, chunk.data.as_ref()) {
             return Ok(version);
         }
-        if !is_first || live.data.as_ref() != data_before {
+        if !is_first || !has_fields(&live, data_before) {
             return Err(InventoryError::Changed(name));
         }
         is_first = false;
         (chunk.metadata.uid, chunk.metadata.resource_version) = (Some(version.uid), Some(version.resource_version));
     }
+}
+
+/// Returns true if a ConfigMap has these data. Other clients may have added more.
+fn has_fields(config_map: &ConfigMap, data: Option<&BTreeMap<String, String>>) -> bool {
+    let get = |field: &String| config_map.data.as_ref().and_then(|data| data.get(field));
+    data.is_some_and(|data| data.iter().all(|(field, value)| get(field) == Some(value)))
 }
 
 /// Deletes the inventory of a stack that has no objects any more.

@@ -204,7 +204,13 @@ impl Pass<'_> {
         deleted?;
         let is_complete = result.terminating.is_empty() && held.is_none() && unreadable.is_empty();
         if let (Goal::Removed, true, Some(inventory)) = (&desired.goal, is_complete, &mut cache.inventory) {
-            result.terminating = finish_removal(self.cluster, desired, inventory).await?;
+            result.terminating = match finish_removal(self.cluster, desired, inventory).await {
+                Ok(terminating) => terminating,
+                Err(error) => {
+                    cache.inventory = None;
+                    return Err(error.into());
+                }
+            };
         }
         let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
         let rewritten_fields = cache.last_applied.iter().flat_map(rewritten_fields).collect();

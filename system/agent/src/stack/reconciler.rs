@@ -80,6 +80,8 @@ impl Reconciler<'_> {
             tracing::warn!("{error}");
             if error.is_other_leader() {
                 self.reports.end().await;
+                // The leader announces itself at once; a former one tries again with the next poll.
+                state.is_due = self.reports.holds_lease();
             }
         }
         (revision.stack_id, state)
@@ -159,6 +161,10 @@ impl Reconciler<'_> {
         let has_failed = is_incomplete || state.health.has_read_error();
         state.stuck = (has_failed && started.elapsed() >= TURN_MAX).then_some(revision.id);
         reported?;
+        if state.reporter.is_none() {
+            // This process may not be the leader any more.
+            return Ok(());
+        }
         self.report_status(revision, &pass, state).await
     }
 

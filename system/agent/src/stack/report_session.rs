@@ -77,13 +77,19 @@ impl ReportSessions {
             return Ok(false);
         }
         match broker.announce_leader(self.agent, process).await {
-            // An older broker accepts the reports of every process.
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(true),
+            Err(error) if error.is_transient() => Err(error),
+            // An older broker, or a proxy that does not know the route. Outcomes are not withheld for that: if another process
+            // is announced, the reports are rejected, and another session begins.
+            Err(error) => {
+                tracing::warn!("{error}");
+                Ok(true)
+            }
+            Ok(()) => Ok(true),
         }
     }
 
-    fn holds_lease(&self) -> bool {
+    /// Returns true if this process holds the Lease.
+    pub fn holds_lease(&self) -> bool {
         self.process.as_ref().is_some_and(|(_, lease)| lease.is_open())
     }
 }

@@ -36,6 +36,7 @@ const ROUTES: &[Route] = &[
     route(Method::GET, "/agents/{id}/labels", "Ara", 200),
     route(Method::POST, "/agents/{id}/labels", "A", 201),
     route(Method::DELETE, "/agents/{id}/labels/{label}", "A", 204),
+    route(Method::PUT, "/agents/{id}/leader", "a", 204),
     route(Method::GET, "/agents/{id}/outcomes", "Ara", 200),
     route(Method::GET, "/agents/{id}/policies", "Ara", 200),
     route(Method::GET, "/agents/{id}/registrations", "Ara", 200),
@@ -330,6 +331,7 @@ impl World {
                 let said = json!({"id": self.revision, "status": "healthy", "checked_at": "2026-01-01T00:00:00Z"});
                 json!({"deployment_objects": [said]})
             }
+            ("PUT", "/agents/{id}/leader") => json!({"process": "pod-1"}),
             ("POST", "/agents/{id}/labels") => json!({"agent_id": agent, "label": "new"}),
             ("PUT", "/agents/{id}/stacks/{stack_id}/approval") => approval(&self.revision, "b"),
             ("PUT", "/agents/{id}/stacks/{stack_id}/status") => {

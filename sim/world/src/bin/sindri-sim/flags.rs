@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use sindri_world::engine::EngineKind;
 
+use crate::shard::Shard;
+
 /// Name of an engine on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum EngineName {
@@ -42,6 +44,12 @@ pub struct SimFlags {
     /// Run this number of random worlds instead of scenarios, from --seed on.
     #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "kill_at", "determinism", "coverage", "list"])]
     pub worlds: Option<u64>,
+    /// Run only this share of the worlds, so that N machines run all of them.
+    #[arg(long, value_name = "I/N", requires = "worlds")]
+    pub shard: Option<Shard>,
+    /// Add up the results of --worlds --json in this directory.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["worlds", "scenario", "kill_at", "determinism", "coverage", "list"])]
+    pub merge: Option<PathBuf>,
     /// Number of runs at the same time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub jobs: u32,

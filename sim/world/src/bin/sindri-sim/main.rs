@@ -9,6 +9,7 @@ mod flags;
 mod output;
 mod pool;
 mod real_time;
+mod shard;
 mod summary;
 mod worlds;
 
@@ -75,6 +76,11 @@ const WORLDS_MAX: u64 = 100_000;
 const WORLDS_TIME: Duration = Duration::from_secs(60);
 
 fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
+    if let Some(directory) = &flags.merge {
+        let (result, is_green) = shard::merge(directory)?;
+        write_result(flags, &result)?;
+        return Ok(is_green);
+    }
     if let Some(count) = flags.worlds {
         let worlds = Plan { first: flags.seed.unwrap_or(1), count, time_max: None };
         let totals = worlds::run_worlds(worlds, flags)?;

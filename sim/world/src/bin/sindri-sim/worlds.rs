@@ -52,7 +52,8 @@ pub struct Totals {
 /// Runs the worlds and prints the result.
 pub fn run_worlds(Plan { first, count, time_max }: Plan, flags: &SimFlags) -> Result<Totals, String> {
     let started = now();
-    let seeds: Vec<u64> = (first..first.saturating_add(count)).collect();
+    let is_chosen = |seed: &u64| flags.shard.is_none_or(|shard| shard.contains(*seed));
+    let seeds: Vec<u64> = (first..first.saturating_add(count)).filter(is_chosen).collect();
     let totals = Mutex::new(Totals { first, ..Totals::default() });
     let results = run_all(&seeds, flags.jobs, |seed| {
         if time_max.is_some_and(|time_max| now() - started >= time_max) {
@@ -70,7 +71,7 @@ pub fn run_worlds(Plan { first, count, time_max }: Plan, flags: &SimFlags) -> Re
             print_failure(&failed);
             totals.failed.push(failed);
         }
-        if totals.worlds % PROGRESS_EVERY == 0 {
+        if totals.worlds.is_multiple_of(PROGRESS_EVERY) {
             totals.print_progress(started);
         }
         Ok::<_, String>(())

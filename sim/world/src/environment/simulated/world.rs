@@ -14,6 +14,7 @@ use sindri_model::Pak;
 use tokio::sync::mpsc;
 
 use super::fault_schedule::{FaultSchedule, Recovery};
+use super::lasting_faults::{Cause, LastingFault, LastingFaults};
 use super::options::Options;
 use crate::engine::{Engine, EnteredHosts, HostId, Latency};
 use crate::environment::error::StepError;
@@ -62,8 +63,7 @@ pub struct SimulatedWorld {
     jobs: mpsc::Sender<OperatorJob>,
     expected: Rc<RefCell<ExpectedState>>,
     exchanges: ExchangeLog,
-    dead: BTreeSet<String>,
-    partitions: BTreeSet<[String; 2]>,
+    lasting_faults: LastingFaults,
     /// Links whose latency a step has set.
     slow_links: BTreeSet<[String; 2]>,
     schedule: FaultSchedule,
@@ -100,8 +100,7 @@ impl SimulatedWorld {
             jobs,
             expected,
             exchanges,
-            dead: BTreeSet::new(),
-            partitions: BTreeSet::new(),
+            lasting_faults: LastingFaults::default(),
             slow_links: BTreeSet::new(),
             schedule: FaultSchedule::new(seed),
             events: 0,
@@ -169,14 +168,16 @@ impl SimulatedWorld {
             cluster.faults.clear_rules();
             cluster.faults.take_client_kill();
         }
-        for between in self.partitions.clone() {
-            self.act_on_hosts(HostAction::Repair(between))?;
+        let (partitions, dead): (Vec<_>, Vec<_>) =
+            self.lasting_faults.list().into_iter().partition(|(fault, _)| matches!(fault, LastingFault::Partition(_)));
+        for (fault, cause) in partitions {
+            self.end_fault(fault, cause)?;
         }
         for [one, other] in std::mem::take(&mut self.slow_links) {
             self.engine.set_latency(self.host(&one)?, self.host(&other)?, Latency::default());
         }
-        for name in self.dead.clone() {
-            self.act_on_hosts(HostAction::Restart(name))?;
+        for (fault, cause) in dead {
+            self.end_fault(fault, cause)?;
         }
         Ok(())
     }
@@ -242,12 +243,12 @@ impl SimulatedWorld {
         let EnteredHosts::Only(entered) = entered else { return Ok(()) };
         let names: Vec<String> = self.clusters.keys().filter(|_| self.are_events_counted).cloned().collect();
         for name in names {
-            if !entered.contains(&self.host(&name)?) || self.dead.contains(&name) {
+            if !entered.contains(&self.host(&name)?) || self.is_dead(&name) {
                 continue;
             }
             self.events += 1;
             if self.options.kill_at == Some(self.events) {
-                self.act_on_hosts(HostAction::Kill(name.clone()))?;
+                self.begin_fault(LastingFault::Dead(name.clone()), Cause::Exploration)?;
                 self.schedule.restart_soon(self.engine.now(), name);
             }
         }
@@ -262,10 +263,10 @@ impl SimulatedWorld {
     }
 
     fn kill_for_a_while(&mut self, name: String) -> Result<(), StepError> {
-        if self.dead.contains(&name) {
+        if self.is_dead(&name) {
             return Ok(());
         }
-        self.act_on_hosts(HostAction::Kill(name.clone()))?;
+        self.begin_fault(LastingFault::Dead(name.clone()), Cause::Exploration)?;
         self.schedule.restart_later(self.engine.now(), name);
         Ok(())
     }
@@ -288,12 +289,59 @@ impl SimulatedWorld {
         Ok(())
     }
 
+    fn is_dead(&self, name: &str) -> bool {
+        self.lasting_faults.contains(&LastingFault::Dead(name.to_owned()))
+    }
+
+    /// Kills a host or separates two, unless another cause has done so.
+    fn begin_fault(&mut self, fault: LastingFault, cause: Cause) -> Result<(), StepError> {
+        match fault.clone() {
+            LastingFault::Partition([one, other]) => {
+                let (first, second) = (self.host(&one)?, self.host(&other)?);
+                if self.lasting_faults.begin(fault, cause) {
+                    trace::record("world", &format!("~ partition {one}|{other}"));
+                    self.engine.partition(first, second);
+                }
+            }
+            LastingFault::Dead(name) => {
+                let host = self.host(&name)?;
+                if self.lasting_faults.begin(fault, cause) {
+                    trace::record("world", &format!("~ kill {name}"));
+                    self.engine.kill(host);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Restarts a host or repairs a partition, unless it has another cause too.
+    fn end_fault(&mut self, fault: LastingFault, cause: Cause) -> Result<(), StepError> {
+        match fault.clone() {
+            LastingFault::Partition([one, other]) => {
+                let (first, second) = (self.host(&one)?, self.host(&other)?);
+                if self.lasting_faults.end(fault, cause) {
+                    trace::record("world", &format!("~ repair {one}|{other}"));
+                    self.engine.repair(first, second);
+                }
+            }
+            LastingFault::Dead(name) => {
+                let host = self.host(&name)?;
+                if self.lasting_faults.end(fault, cause) {
+                    trace::record("world", &format!("~ restart {name}"));
+                    self.engine.restart(host);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn recover(&mut self) -> Result<(), StepError> {
         while let Some(recovery) = self.schedule.take_recovery(self.engine.now()) {
-            match recovery {
-                Recovery::Restart(name) => self.act_on_hosts(HostAction::Restart(name))?,
-                Recovery::Repair(between) => self.act_on_hosts(HostAction::Repair(between))?,
-            }
+            let fault = match recovery {
+                Recovery::Restart(name) => LastingFault::Dead(name),
+                Recovery::Repair(between) => LastingFault::partition(between),
+            };
+            self.end_fault(fault, Cause::Exploration)?;
         }
         Ok(())
     }
@@ -301,15 +349,18 @@ impl SimulatedWorld {
     fn inject_host_fault(&mut self) -> Result<(), StepError> {
         let now = self.engine.now();
         match self.schedule.take_host_fault(now) {
-            Some(HostFault::KillBroker { down }) if !self.dead.contains("broker") => {
-                self.act_on_hosts(HostAction::Kill("broker".into()))?;
+            Some(HostFault::KillBroker { down }) if !self.is_dead("broker") => {
+                self.begin_fault(LastingFault::Dead("broker".into()), Cause::Exploration)?;
                 self.schedule.recover_at(now + down, Recovery::Restart("broker".into()));
             }
-            Some(HostFault::Partition { between, lasts }) if !self.partitions.contains(&between) => {
-                self.act_on_hosts(HostAction::Partition(between.clone()))?;
-                self.schedule.recover_at(now + lasts, Recovery::Repair(between));
+            Some(HostFault::Partition { between, lasts }) => {
+                let fault = LastingFault::partition(between.clone());
+                if !self.lasting_faults.contains(&fault) {
+                    self.begin_fault(fault, Cause::Exploration)?;
+                    self.schedule.recover_at(now + lasts, Recovery::Repair(between));
+                }
             }
-            Some(HostFault::KillBroker { .. } | HostFault::Partition { .. }) | None => {}
+            Some(HostFault::KillBroker { .. }) | None => {}
         }
         Ok(())
     }
@@ -388,16 +439,8 @@ impl Environment for SimulatedWorld {
 
     fn act_on_hosts(&mut self, action: HostAction) -> Result<(), StepError> {
         match action {
-            HostAction::Partition(between) => {
-                trace::record("world", &format!("~ partition {}", between.join("|")));
-                self.engine.partition(self.host(&between[0])?, self.host(&between[1])?);
-                self.partitions.insert(between);
-            }
-            HostAction::Repair(between) => {
-                trace::record("world", &format!("~ repair {}", between.join("|")));
-                self.engine.repair(self.host(&between[0])?, self.host(&between[1])?);
-                self.partitions.remove(&between);
-            }
+            HostAction::Partition(between) => self.begin_fault(LastingFault::partition(between), Cause::Scenario)?,
+            HostAction::Repair(between) => self.end_fault(LastingFault::partition(between), Cause::Scenario)?,
             HostAction::Latency(between, min, max) => {
                 trace::record("world", &format!("~ latency {} {min:?} to {max:?}", between.join("|")));
                 let latency =
@@ -405,20 +448,8 @@ impl Environment for SimulatedWorld {
                 self.engine.set_latency(self.host(&between[0])?, self.host(&between[1])?, latency);
                 self.slow_links.insert(between);
             }
-            HostAction::Kill(name) => {
-                let host = self.host(&name)?;
-                if self.dead.insert(name.clone()) {
-                    trace::record("world", &format!("~ kill {name}"));
-                    self.engine.kill(host);
-                }
-            }
-            HostAction::Restart(name) => {
-                let host = self.host(&name)?;
-                if self.dead.remove(&name) {
-                    trace::record("world", &format!("~ restart {name}"));
-                    self.engine.restart(host);
-                }
-            }
+            HostAction::Kill(name) => self.begin_fault(LastingFault::Dead(name), Cause::Scenario)?,
+            HostAction::Restart(name) => self.end_fault(LastingFault::Dead(name), Cause::Scenario)?,
             HostAction::Backup => {
                 trace::record("world", "~ backup");
                 self.backup = Some(disk::copy_files());

@@ -87,10 +87,14 @@ pub(crate) async fn update(
 }
 
 pub(crate) async fn set_leader(session: &mut dyn Session, agent: AgentId, process: String) -> Result<(), StoreError> {
+    if agents::get_leader(session, agent).await?.as_deref() == Some(&process) {
+        return Ok(());
+    }
+    // Before the row is locked: a report that is awaited may itself wait for an update of the row.
+    session.await_announced_events().await?;
     let sql = "UPDATE agents SET leader = ?1 WHERE id = ?2 AND deleted_at IS NULL";
     let rows = execute(session, sql, values![&process, agent]).await?;
-    require_that(rows > 0, RecordKind::Agent, agent)?;
-    session.await_announced_events().await
+    require_that(rows > 0, RecordKind::Agent, agent)
 }
 
 /// Deletes the key, targets, labels and registrations too. The stacks that the agent received and has not removed stay

@@ -16,6 +16,7 @@ pub(crate) async fn record(
     agent: AgentId,
     update: HealthStatusUpdate,
 ) -> Result<(), StoreError> {
+    session.announce_event().await?;
     agents::check_reporter(session, agent, context.process.as_deref()).await?;
     // The last report about a revision counts, as if each were recorded after the one before it.
     let reports: BTreeMap<RevisionId, DeploymentObjectHealthUpdate> =

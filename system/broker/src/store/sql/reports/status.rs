@@ -50,6 +50,7 @@ pub(crate) async fn record(
     stack: StackId,
     report: StackStatusReport,
 ) -> Result<(), StoreError> {
+    session.announce_event().await?;
     agents::check_reporter(session, agent, context.process.as_deref()).await?;
     let revision = report.deployment_object_id;
     let (is_removed, sequence) = assigned::check_revision(session, agent, stack, revision).await?;

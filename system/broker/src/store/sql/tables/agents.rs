@@ -48,12 +48,17 @@ pub(crate) async fn check_reporter(
     agent: AgentId,
     process: Option<&str>,
 ) -> Result<(), StoreError> {
-    let sql = "SELECT leader FROM agents WHERE id = ?1 AND deleted_at IS NULL";
-    let row = fetch_one(session, sql, values![agent], single_column::<Option<String>>).await?;
-    match (require(row, RecordKind::Agent, agent)?, process) {
+    match (get_leader(session, agent).await?, process) {
         (Some(leader), Some(process)) if leader != process => Err(StoreError::OtherLeader(leader)),
         _ => Ok(()),
     }
+}
+
+/// Returns the process of an agent that has announced itself as the leader.
+pub(crate) async fn get_leader(session: &mut dyn Session, agent: AgentId) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT leader FROM agents WHERE id = ?1 AND deleted_at IS NULL";
+    let row = fetch_one(session, sql, values![agent], single_column::<Option<String>>).await?;
+    require(row, RecordKind::Agent, agent)
 }
 
 /// Returns the status of an agent that is not deleted.
