@@ -1,5 +1,5 @@
 //! Dead hosts and partitions that are in effect, each with its causes. A fault of the scenario lasts until the scenario ends it,
-//! whatever an explored fault does to the same host or link meanwhile.
+//! also if an explored fault of the same host or link ends meanwhile.
 
 use std::collections::BTreeSet;
 
