@@ -65,10 +65,10 @@ pub struct AgentWrite {
 
 impl AgentWrite {
     /// Reads an entry of a journal; `None` if another client wrote it, if it renews the Lease, which agents do all the
-    /// time, or if it saves the copy of the target state or creates an Event, which after faults may be later than the pass.
+    /// time, or if it saves the copy of the target state, which after faults may be later than the pass.
     pub fn from_write(write: &Write) -> Option<Self> {
         let key = from_stored_key(&write.key);
-        (is_by_agent(write) && !is_lease(&key) && !is_copy(&key) && !is_event(&key))
+        (is_by_agent(write) && !is_lease(&key) && !is_copy(&key))
             .then(|| Self { operation: Operation::from_write(write), key })
     }
 }
@@ -117,11 +117,6 @@ pub fn is_lease(key: &ObjectKey) -> bool {
 /// Returns true for a Secret that holds the agent's copy of the target state.
 pub fn is_copy(key: &ObjectKey) -> bool {
     key.group.is_empty() && key.kind == "Secret" && key.name.starts_with("target-state-")
-}
-
-/// Returns true for a Kubernetes Event.
-fn is_event(key: &ObjectKey) -> bool {
-    key.group.is_empty() && key.kind == "Event"
 }
 
 #[cfg(test)]
