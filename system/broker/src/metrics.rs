@@ -309,7 +309,7 @@ impl Drop for OpenConnection {
 }
 
 /// Returns the label of a method; unknown methods share one, because a client can send any.
-fn method_label(method: &Method) -> &'static str {
+pub(crate) fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

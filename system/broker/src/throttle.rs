@@ -64,16 +64,12 @@ impl Throttle {
     pub(crate) fn check(&self, source: ThrottleSource, short: &str, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
         let is_valid = state.valid_keys.contains(short);
-        let window = state.windows.get_mut(&source)?;
-        let wait = window.time_to_wait(now)?;
-        if is_valid {
-            return None;
-        }
-        if window.last_lookup.is_none_or(|last| now.duration_since(last) >= LOOKUP_INTERVAL) {
-            window.last_lookup = Some(now);
-            return None;
-        }
-        Some(wait)
+        if is_valid { None } else { state.check_unknown(source, now) }
+    }
+
+    /// Returns the time to wait if a credential that is never exempt, such as a token, must not be looked up.
+    pub(crate) fn check_unknown(&self, source: ThrottleSource, now: Instant) -> Option<Duration> {
+        self.lock().check_unknown(source, now)
     }
 
     /// Counts a wrong key; returns the time to wait if its source has exceeded the limit.
@@ -118,6 +114,16 @@ impl Window {
 }
 
 impl State {
+    fn check_unknown(&mut self, source: ThrottleSource, now: Instant) -> Option<Duration> {
+        let window = self.windows.get_mut(&source)?;
+        let wait = window.time_to_wait(now)?;
+        if window.last_lookup.is_none_or(|last| now.duration_since(last) >= LOOKUP_INTERVAL) {
+            window.last_lookup = Some(now);
+            return None;
+        }
+        Some(wait)
+    }
+
     fn insert(&mut self, source: ThrottleSource, window: Window) {
         if let Some(previous) = self.windows.insert(source, window) {
             self.by_age.remove(&(previous.start, source));

@@ -4,6 +4,7 @@
 
 mod commands;
 mod failure;
+mod file_lock;
 mod names;
 mod oidc;
 mod output;
@@ -120,7 +121,7 @@ fn run(flags: Flags) -> Result<(), Failure> {
         async {
             match &flags.command {
                 Command::Login(arguments) => login::run(arguments, &token_path(&flags)?).await,
-                Command::Logout => login::log_out(&token_path(&flags)?),
+                Command::Logout => login::log_out(&token_path(&flags)?).await,
                 _ => execute(&create_client(&flags).await?, flags.command).await,
             }
         },
@@ -212,8 +213,8 @@ async fn read_key(flags: &Flags) -> Result<String, Failure> {
         (None, None) => {
             let path = token_path(flags)?;
             let missing = "an access key is required: set --key, --key-file or SINDRI_KEY, or use sindri login";
-            let file = TokenFile::read(&path)?.ok_or_else(|| Failure::Usage(missing.to_owned()))?;
-            file.current_token(&path, now_seconds()).await
+            let token = TokenFile::current_token(&path, now_seconds()).await?;
+            token.ok_or_else(|| Failure::Usage(missing.to_owned()))
         }
     }
 }

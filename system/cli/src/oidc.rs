@@ -7,7 +7,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use sindri_client::{BoundedHttp, Limits, percent_encode};
+use sindri_client::{BoundedHttp, Limits, is_secure_endpoint, is_secure_url, percent_encode};
 
 use crate::failure::Failure;
 
@@ -70,6 +70,9 @@ struct OauthError {
 impl Provider {
     /// Reads the description of the provider.
     pub(crate) async fn discover(issuer: &str) -> Result<Self, Failure> {
+        if !is_secure_url(issuer) {
+            return Err(Failure::Usage(format!("{issuer} must be an https URL: tokens are sent to it")));
+        }
         let url = format!("{}{DISCOVERY_PATH}", issuer.trim_end_matches('/'));
         let http = new_http(issuer)?;
         let response = send(&http, Method::GET, &url, String::new()).await?;
@@ -78,11 +81,15 @@ impl Provider {
             return Err(Failure::Usage(format!("{url} describes another provider: {}", discovery.issuer)));
         }
         let Discovery { issuer, token_endpoint, device_authorization_endpoint } = discovery;
+        for endpoint in [Some(&token_endpoint), device_authorization_endpoint.as_ref()].into_iter().flatten() {
+            check_endpoint(&issuer, endpoint)?;
+        }
         Ok(Self { http, issuer, token_endpoint, device_authorization_endpoint })
     }
 
     /// Returns a provider whose description was read before.
     pub(crate) fn known(issuer: &str, token_endpoint: &str) -> Result<Self, Failure> {
+        check_endpoint(issuer, token_endpoint)?;
         let http = new_http(token_endpoint)?;
         let (issuer, token_endpoint) = (issuer.to_owned(), token_endpoint.to_owned());
         Ok(Self { http, issuer, token_endpoint, device_authorization_endpoint: None })
@@ -129,6 +136,14 @@ impl Provider {
     }
 }
 
+/// Refuses an endpoint to which codes and tokens would be sent without encryption.
+fn check_endpoint(issuer: &str, endpoint: &str) -> Result<(), Failure> {
+    if is_secure_endpoint(issuer, endpoint) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("{issuer} names the endpoint {endpoint}, which is not used: it must be an https URL")))
+}
+
 fn new_http(url: &str) -> Result<BoundedHttp, Failure> {
     BoundedHttp::new(url, LIMITS).map_err(|error| Failure::Usage(error.to_string()))
 }
@@ -156,5 +171,28 @@ fn refused(url: &str, status: StatusCode, body: &[u8]) -> Failure {
             Failure::Usage(format!("the provider refused it: {error}{separator}{error_description}"))
         }
         Err(_) => Failure::Operation(format!("{url} responded with {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_not_sent_without_encryption() {
+        assert!(Provider::known("http://127.0.0.1:1", "http://127.0.0.1:1/token").is_ok());
+        for (issuer, endpoint) in [
+            ("https://id.example", "http://id.example/token"),
+            ("https://id.example", "http://127.0.0.1/token"),
+            ("http://127.0.0.1:1", "http://id.example/token"),
+        ] {
+            let Err(Failure::Usage(reason)) = Provider::known(issuer, endpoint) else { panic!("{endpoint} is used") };
+            assert!(reason.contains(endpoint), "{reason}");
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let Err(Failure::Usage(reason)) = runtime.block_on(Provider::discover("http://id.example")) else {
+            panic!("a provider without TLS is used")
+        };
+        assert!(reason.contains("must be an https URL"), "{reason}");
     }
 }

@@ -17,7 +17,8 @@ impl Broker {
                 self.handle_restores(),
                 self.deliver_webhooks(),
                 self.delete_old_records(),
-                self.encrypt_old_bundles()
+                self.encrypt_old_bundles(),
+                self.fetch_oidc_keys()
             );
         })
     }

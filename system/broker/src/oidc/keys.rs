@@ -104,15 +104,19 @@ struct JwkSet {
 pub(super) struct KeySet(BTreeMap<String, PublicKey>);
 
 impl KeySet {
-    /// Reads a JSON Web Key Set. Keys of other types and for other purposes are ignored.
+    /// Reads a JSON Web Key Set. Keys of other types and for other purposes are ignored, so that the set may be empty.
     pub(super) fn parse(json: &[u8]) -> Result<Self, String> {
         let set: JwkSet = serde_json::from_slice(json).map_err(|error| format!("not a set of keys: {error}"))?;
         let keys = set.keys.into_iter().filter_map(|key| {
             let jwk: Jwk = serde_json::from_value(key).ok()?;
             Some((jwk.id.clone(), PublicKey::from_jwk(&jwk)?))
         });
-        let keys: BTreeMap<String, PublicKey> = keys.take(KEYS_MAX).collect();
-        if keys.is_empty() { Err("it has no key for RS256 or ES256".to_owned()) } else { Ok(Self(keys)) }
+        Ok(Self(keys.take(KEYS_MAX).collect()))
+    }
+
+    /// Returns true if no key is usable.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Returns the key with this id. A token without an id is verified with the only key, if there is just one.

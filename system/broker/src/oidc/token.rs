@@ -32,6 +32,8 @@ pub(crate) struct Person {
 pub(crate) enum TokenError {
     #[error("it is malformed")]
     Malformed,
+    #[error("it is an access token: send the ID token")]
+    AccessToken,
     #[error("it must be signed with RS256 or ES256")]
     Algorithm,
     #[error("it was signed with a key that the provider does not publish")]
@@ -42,6 +44,8 @@ pub(crate) enum TokenError {
     Issuer,
     #[error("it is for another audience")]
     Audience,
+    #[error("it was issued to another client")]
+    AuthorizedParty,
     #[error("it has expired; log in again")]
     Expired,
     #[error("it is not valid yet")]
@@ -73,6 +77,7 @@ pub(super) struct UnverifiedToken<'a> {
 struct Header {
     alg: String,
     kid: Option<String>,
+    typ: Option<String>,
     /// Extensions that a receiver must understand. None are.
     crit: Option<Value>,
 }
@@ -88,6 +93,9 @@ impl<'a> UnverifiedToken<'a> {
         let header: Header = serde_json::from_slice(&decode(header)?).map_err(|_| TokenError::Malformed)?;
         if header.crit.is_some() || claims.contains('.') {
             return Err(TokenError::Malformed);
+        }
+        if header.typ.as_deref().is_some_and(is_access_token) {
+            return Err(TokenError::AccessToken);
         }
         let algorithm = Algorithm::from_name(&header.alg).ok_or(TokenError::Algorithm)?;
         Ok(Self { algorithm, key_id: header.kid, signed, claims, signature: decode(signature)? })
@@ -113,6 +121,12 @@ impl<'a> UnverifiedToken<'a> {
     }
 }
 
+/// Returns true for the type of an access token (RFC 9068), which other services receive too.
+fn is_access_token(header_type: &str) -> bool {
+    let header_type = header_type.to_ascii_lowercase();
+    header_type.strip_prefix("application/").unwrap_or(&header_type) == "at+jwt"
+}
+
 fn decode(text: &str) -> Result<Vec<u8>, TokenError> {
     URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Malformed)
 }
@@ -121,8 +135,16 @@ fn check_claims(claims: &Map<String, Value>, settings: &OidcSettings, now: f64) 
     if claims.get("iss").and_then(Value::as_str) != Some(&settings.issuer) {
         return Err(TokenError::Issuer);
     }
-    if !texts(claims.get("aud")).contains(&settings.audience.as_str()) {
+    let audiences = texts(claims.get("aud"));
+    if !audiences.contains(&settings.audience.as_str()) {
         return Err(TokenError::Audience);
+    }
+    // With several audiences the token must say to which client it was issued.
+    let authorized_party = claims.get("azp");
+    if (authorized_party.is_some() || audiences.len() > 1)
+        && authorized_party.and_then(Value::as_str) != Some(&settings.audience)
+    {
+        return Err(TokenError::AuthorizedParty);
     }
     let expires = read_time(claims, "exp")?.ok_or(TokenError::Malformed)?;
     if expires + CLOCK_SKEW_SECONDS <= now {
@@ -240,7 +262,9 @@ mod tests {
         for (change, role) in [
             (json!({"groups": "dev"}), AdminRole::Reader),
             (json!({"groups": ["dev", "ops", 1]}), AdminRole::Admin),
-            (json!({"aud": ["other", "sindri"]}), AdminRole::Admin),
+            (json!({"aud": ["other", "sindri"], "azp": "sindri"}), AdminRole::Admin),
+            (json!({"aud": ["sindri"]}), AdminRole::Admin),
+            (json!({"azp": "sindri"}), AdminRole::Admin),
             (json!({"exp": NOW - 59, "nbf": NOW + 59}), AdminRole::Admin),
             (json!({"exp": NOW as f64 + 0.5}), AdminRole::Admin),
         ] {
@@ -259,6 +283,10 @@ mod tests {
             (json!({"aud": "other"}), TokenError::Audience),
             (json!({"aud": ["sindri2", "other"]}), TokenError::Audience),
             (json!({"aud": {"sindri": 1}}), TokenError::Audience),
+            (json!({"aud": ["other", "sindri"]}), TokenError::AuthorizedParty),
+            (json!({"aud": ["other", "sindri"], "azp": "other"}), TokenError::AuthorizedParty),
+            (json!({"azp": "other"}), TokenError::AuthorizedParty),
+            (json!({"azp": ["sindri"]}), TokenError::AuthorizedParty),
             (json!({"exp": NOW - 60}), TokenError::Expired),
             (json!({"exp": "2999999999"}), TokenError::Malformed),
             (json!({"exp": null}), TokenError::Malformed),
@@ -283,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_with_another_algorithm_key_or_signature_is_refused() {
+    fn a_token_with_another_type_algorithm_key_or_signature_is_refused() {
         let provider = Provider::new();
         for (header, error) in [
             (json!({"alg": "none", "kid": "a"}), TokenError::Algorithm),
@@ -297,6 +325,8 @@ mod tests {
             (json!({"alg": "ES256", "kid": "encryption"}), TokenError::UnknownKey),
             (json!({"alg": "ES256", "kid": "a", "crit": ["b64"]}), TokenError::Malformed),
             (json!({"alg": ["ES256"], "kid": "a"}), TokenError::Malformed),
+            (json!({"alg": "ES256", "kid": "a", "typ": "at+jwt"}), TokenError::AccessToken),
+            (json!({"alg": "ES256", "kid": "a", "typ": "application/AT+JWT"}), TokenError::AccessToken),
             (json!({"kid": "a"}), TokenError::Malformed),
         ] {
             assert_eq!(provider.verify(&provider.sign(&header, &claims())), Err(error), "{header}");

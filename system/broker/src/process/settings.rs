@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgAction, Command};
 use sindri_broker::TrustedProxies;
+use sindri_client::is_secure_url;
 use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
 
 /// Type of a database URL, which may contain a password.
@@ -18,6 +19,14 @@ const NETWORKS: CustomType = CustomType {
     is_valid: |text| TrustedProxies::parse(text).is_ok(),
     expected: "must be addresses or networks like 10.0.0.0/8, separated by commas",
     redact: str::to_owned,
+};
+
+/// Type of the URL of a provider of tokens: keys that others could replace on the way would let them log in.
+const SECURE_URL: CustomType = CustomType {
+    placeholder: "URL",
+    is_valid: is_secure_url,
+    expected: "must be like https://HOST, without a user; http is for this machine only, such as http://127.0.0.1:PORT",
+    redact: |text| if is_secure_url(text) { text.to_owned() } else { MASK.to_owned() },
 };
 
 /// Command that begins a new epoch after a restore by other means.
@@ -252,7 +261,7 @@ pub const DATABASE_ENCRYPT_BUNDLES: Setting = Setting {
 pub const OIDC_ISSUER: Setting = Setting::plain(
     "oidc.issuer",
     "oidc-issuer",
-    SettingType::Text,
+    SettingType::Custom(&SECURE_URL),
     "URL of the OpenID Connect provider whose tokens people may use instead of keys, as its tokens have it in iss",
 );
 /// Audience of the tokens of people.
@@ -434,6 +443,20 @@ mod tests {
             assert_eq!(mask_password(url), shown);
         }
         assert!(!read_error(None, &[("SINDRI__BROKER__DATABASE__URL", "mysql://me:secret@h/d")]).contains("secret"));
+    }
+
+    #[test]
+    fn a_provider_without_tls_is_on_this_machine() {
+        let with_issuer = |url| {
+            read(None, &[("SINDRI__BROKER__OIDC__ISSUER", url), ("SINDRI__BROKER__OIDC__AUDIENCE", "sindri")]).map(drop)
+        };
+        assert!(with_issuer("https://id.example/realms/a").is_ok());
+        assert!(with_issuer("http://127.0.0.1:4000").is_ok());
+        for url in ["http://id.example", "id.example", "https://me:secret@id.example"] {
+            let error = with_issuer(url).unwrap_err().to_string();
+            assert!(error.contains("oidc.issuer") || error.contains("OIDC__ISSUER"), "{error}");
+            assert!(error.contains("must be like https://HOST") && !error.contains("secret"), "{error}");
+        }
     }
 
     #[test]

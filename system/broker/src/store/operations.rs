@@ -409,7 +409,8 @@ operations! {
     /// Lists entries of the audit log, newest first, with the number of all matching entries, counted up to 10,000.
     Read list_audit_log(filter: AuditFilter) -> (Vec<AuditLog>, i64) = shared::audit::list;
 
-    /// Passes the stored texts of at most `limit` bundles after a sequence to a function, and stores what it returns.
+    /// Passes the stored texts of at most `limit` bundles after a sequence to a function, and stores what it returns. It takes fewer
+    /// bundles if these are large.
     /// Returns the last of these sequences; `None` if there are no more. If the function fails, nothing is changed.
     Write rewrite_bundles(after: Sequence, limit: i64, rewrite: RewriteBundle) -> Option<Sequence>
         = tables::revisions::rewrite;

@@ -64,6 +64,14 @@ async fn administrators_are_created_listed_rotated_and_deleted() {
 }
 
 #[tokio::test]
+async fn names_of_people_are_reserved() {
+    let api = Api::new().await;
+    let code = api.post(&api.admin, "/admins", &json!({"name": "oidc:anna"})).await.expect_error(400);
+    assert_eq!(code, "reserved_name");
+    api.create_admin("oidc", "admin").await;
+}
+
+#[tokio::test]
 async fn a_read_only_key_says_so() {
     let api = Api::new().await;
     let reader = api.create_admin("reader", "reader").await;

@@ -9,6 +9,7 @@ contracts!(
     encrypted_and_plain_bundles_are_read_side_by_side,
     an_encrypted_bundle_is_not_read_without_its_key,
     plain_bundles_are_rewritten_in_batches,
+    a_batch_has_few_large_bundles,
 );
 
 const PLAIN: &str = "a: plain";
@@ -111,4 +112,27 @@ async fn plain_bundles_are_rewritten_in_batches(world: World) {
     let fail = |_, _: &str| Err(sindri_broker::StoreError::Failed("on purpose".to_owned()));
     world.store.rewrite_bundles(Sequence::default(), 2, Box::new(fail)).await.unwrap_err();
     assert_eq!(contents(&world, stack).await.len(), 5);
+}
+
+async fn a_batch_has_few_large_bundles(world: World) {
+    world.add_agents::<0>().await;
+    let stack = world.add_stack("web").await;
+    let mebibyte = 1024 * 1024;
+    for size in [1, 2, mebibyte, 5 * mebibyte, 2 * mebibyte, 2 * mebibyte - 1, 3] {
+        submit(&*world.store, stack, &"a".repeat(size)).await;
+    }
+    let (mut after, mut batches) = (Sequence::default(), Vec::new());
+    loop {
+        let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counter = count.clone();
+        let read = move |_, _: &str| {
+            counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Ok(None)
+        };
+        let Some(last) = world.store.rewrite_bundles(after, 10, Box::new(read)).await.unwrap() else { break };
+        batches.push(count.load(std::sync::atomic::Ordering::Relaxed));
+        after = last;
+    }
+    // Up to 4 MiB, or a single one.
+    assert_eq!(batches, [3, 1, 2, 1]);
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::Failure;
+use crate::file_lock::FileLock;
 use crate::oidc::{DeviceAnswer, Provider};
 use crate::output::print;
 use crate::token_file::TokenFile;
@@ -46,7 +47,7 @@ pub(crate) async fn run(arguments: &Arguments, path: &Path) -> Result<(), Failur
             DeviceAnswer::Pending => {}
             DeviceAnswer::SlowDown => interval += SLOW_DOWN,
             DeviceAnswer::Tokens(tokens) => {
-                TokenFile::new(&provider, &arguments.client_id, tokens)?.save(path)?;
+                TokenFile::new(&provider, &arguments.client_id, tokens)?.save(&FileLock::acquire(path).await?)?;
                 return print(&format!("logged in; the token is in {}\n", path.display()));
             }
         }
@@ -55,7 +56,9 @@ pub(crate) async fn run(arguments: &Arguments, path: &Path) -> Result<(), Failur
 }
 
 /// Deletes the stored tokens.
-pub(crate) fn log_out(path: &Path) -> Result<(), Failure> {
+pub(crate) async fn log_out(path: &Path) -> Result<(), Failure> {
+    // A command that exchanges the tokens at the same time would store new ones.
+    let _lock = if path.exists() { Some(FileLock::acquire(path).await?) } else { None };
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Failure::Operation(format!("{} cannot be deleted: {error}", path.display())))

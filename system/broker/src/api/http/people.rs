@@ -11,13 +11,11 @@ use sindri_model::{AdminId, Checksum, Entropy};
 use tokio::time::Instant;
 
 use super::error_response::ErrorResponse;
-use super::login_failures::{record_failure, reject_credential};
+use super::login_failures::{record_failure, reject_credential, too_many_failures};
 use crate::broker::Broker;
-use crate::oidc::{OidcProvider, Person, TokenError};
+use crate::oidc::{OidcProvider, Person, TokenError, person_name};
 use crate::store::{KeyAccess, KeyHolder, LoginFailure, WriteContext};
-
-/// Beginning of the names of people, before the subject.
-const NAME_PREFIX: &str = "oidc:";
+use crate::throttle::ThrottleSource;
 
 /// Verifies a token; returns its person as a holder, what the token allows, and the name.
 pub(crate) async fn identify_person(
@@ -26,12 +24,13 @@ pub(crate) async fn identify_person(
     token: &str,
     client: Option<IpAddr>,
 ) -> Result<(KeyHolder, KeyAccess, String), ErrorResponse> {
-    let person = match provider.verify(token, broker.clock.now()).await {
-        Ok(person) => person,
-        Err(error) => return Err(refuse(broker, client, &error)),
+    let verified = match provider.verify_cached(token, broker.clock.now()) {
+        Some(verified) => verified,
+        None => verify_after_fetch(broker, provider, token, client).await?,
     };
+    let person = verified.map_err(|error| refuse(broker, client, &error))?;
     let id = derive_id(provider.issuer(), &person.subject);
-    let name = format!("{NAME_PREFIX}{}", person.subject);
+    let name = person_name(&person.subject);
     if !broker.memory.people.is_known(id, Instant::now()) {
         record_person(broker, id, &name, &person, client).await?;
     }
@@ -40,6 +39,20 @@ pub(crate) async fn identify_person(
         AdminRole::Reader => KeyAccess::ReadOnly,
     };
     Ok((KeyHolder::Admin(id), access, name))
+}
+
+/// Verifies a token whose key must be fetched first. A source that has sent too many wrong keys or tokens must not cause a fetch.
+async fn verify_after_fetch(
+    broker: &Broker,
+    provider: &OidcProvider,
+    token: &str,
+    client: Option<IpAddr>,
+) -> Result<Result<Person, TokenError>, ErrorResponse> {
+    let source = client.map(ThrottleSource::from_address);
+    if let Some(wait) = source.and_then(|source| broker.throttle.check_unknown(source, Instant::now())) {
+        return Err(too_many_failures(broker, wait));
+    }
+    Ok(provider.verify(token, broker.clock.now()).await)
 }
 
 async fn record_person(
@@ -69,11 +82,13 @@ fn refuse(broker: &Broker, client: Option<IpAddr>, error: &TokenError) -> ErrorR
             ErrorResponse::new(StatusCode::UNAUTHORIZED, "token_expired", message)
         }
         TokenError::Malformed
+        | TokenError::AccessToken
         | TokenError::Algorithm
         | TokenError::UnknownKey
         | TokenError::Signature
         | TokenError::Issuer
         | TokenError::Audience
+        | TokenError::AuthorizedParty
         | TokenError::NotYetValid
         | TokenError::Subject => {
             record_failure(broker, client, None, LoginFailure::InvalidToken);
@@ -89,4 +104,44 @@ fn derive_id(issuer: &str, subject: &str) -> AdminId {
     AdminId::generate(&Entropy::new(move |bytes| {
         bytes.iter_mut().zip(digest.iter()).for_each(|(byte, digit)| *byte = *digit);
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::response::IntoResponse;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use jiff::Timestamp;
+    use sindri_model::Clock;
+
+    use super::*;
+    use crate::oidc::{FetchDocument, OidcSettings};
+    use crate::store::SqliteStore;
+
+    #[tokio::test]
+    async fn a_source_with_too_many_failures_does_not_wait_for_keys() {
+        let settings = OidcSettings {
+            issuer: "https://id.example".to_owned(),
+            audience: "sindri".to_owned(),
+            role_claim: "roles".to_owned(),
+            admin_values: Vec::new(),
+            reader_values: Vec::new(),
+        };
+        let fetch: FetchDocument = Arc::new(|_| Box::pin(std::future::pending()));
+        let (clock, entropy) = (Clock::new(|| Timestamp::UNIX_EPOCH), Entropy::new(|bytes| bytes.fill(1)));
+        let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), clock, entropy).await.unwrap();
+        let broker = broker.with_oidc(OidcProvider::new(settings, fetch));
+        let client = IpAddr::from([192, 0, 2, 1]);
+        let source = ThrottleSource::from_address(client);
+        while broker.throttle.record_failure(source, Instant::now()).is_none() {}
+        // The next lookup that is allowed to a throttled source is used, and not yet possible again.
+        let soon = Instant::now() + std::time::Duration::from_secs(30);
+        assert_eq!(broker.throttle.check_unknown(source, soon), None);
+        let token = format!("{}.e30.AAAA", URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256","kid":"a"}"#));
+        let provider = broker.oidc.as_ref().unwrap();
+        let error = identify_person(&broker, provider, &token, Some(client)).await.unwrap_err();
+        assert_eq!(error.into_response().status(), StatusCode::TOO_MANY_REQUESTS);
+    }
 }

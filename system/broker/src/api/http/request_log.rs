@@ -17,7 +17,7 @@ use super::authentication::ActorLabel;
 use super::connection_info::BodyTimeoutFlag;
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, method_label};
 
 /// Runs a request with its id, counts it and logs its response.
 pub(crate) async fn log_request(State(broker): State<Broker>, request: Request, next: Next) -> Response {
@@ -38,12 +38,14 @@ fn create_span(request: &Request, context: &RequestContext) -> Span {
         return Span::none();
     }
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str);
+    // A client can send any method: its text is not part of a name.
+    let method = method_label(method);
     tracing::trace_span!(
         target: SPANS,
         "request",
         otel.kind = "server",
         otel.name = format_args!("{method} {route}"),
-        http.request.method = %method,
+        http.request.method = method,
         http.route = route,
         http.response.status_code = Empty,
         request_id = context.id.to_str().unwrap_or_default(),
@@ -107,4 +109,65 @@ fn body_timeout_response() -> Response {
     let mut response = error.into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+    use std::sync::{Arc, Mutex};
+
+    use axum::body::Body;
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Records the fields of spans.
+    #[derive(Clone, Default)]
+    struct Fields(Arc<Mutex<Vec<String>>>);
+
+    impl Visit for Fields {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            self.0.lock().unwrap().push(format!("{}={value:?}", field.name()));
+        }
+    }
+
+    impl Subscriber for Fields {
+        fn enabled(&self, _metadata: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, span: &Attributes<'_>) -> Id {
+            span.record(&mut self.clone());
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+        fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+        fn event(&self, _event: &Event<'_>) {}
+
+        fn enter(&self, _span: &Id) {}
+
+        fn exit(&self, _span: &Id) {}
+    }
+
+    #[test]
+    fn a_span_does_not_have_the_text_of_an_unknown_method() {
+        let fields = Fields::default();
+        tracing::subscriber::with_default(fields.clone(), || {
+            for method in ["POST", "BREW"] {
+                let mut request = Request::new(Body::empty());
+                *request.method_mut() = Method::from_bytes(method.as_bytes()).unwrap();
+                let context = RequestContext { id: HeaderValue::from_static("a"), traceparent: None };
+                drop(create_span(&request, &context));
+            }
+        });
+        let fields = fields.0.lock().unwrap().join(" ");
+        assert!(fields.contains("otel.name=POST - http.request.method=\"POST\""), "{fields}");
+        assert!(fields.contains("otel.name=other - http.request.method=\"other\""), "{fields}");
+        assert!(!fields.contains("BREW"), "{fields}");
+    }
 }

@@ -13,6 +13,7 @@ use crate::api::http::extract::{JsonBody, PathParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
 use crate::broker::Broker;
+use crate::oidc::is_person_name;
 use crate::store::{RecordKind, WriteContext};
 
 pub(crate) async fn create(
@@ -21,6 +22,10 @@ pub(crate) async fn create(
     JsonBody(request): JsonBody<NewAdmin>,
 ) -> Result<Created<AdminWithPak>, ErrorResponse> {
     check_name("name", &request.name)?;
+    if is_person_name(&request.name) {
+        let message = "names that begin with oidc: are those of people who log in with tokens: choose another name";
+        return Err(ErrorResponse::bad_request("reserved_name", message));
+    }
     let (pak, key) = new_key(&broker, request.key_expires_at)?;
     let admin = Admin {
         id: AdminId::generate(&broker.entropy),

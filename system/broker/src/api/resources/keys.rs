@@ -19,6 +19,7 @@ use crate::api::http::extract::{OptionalJsonBody, PathParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::Created;
 use crate::broker::Broker;
+use crate::oidc::is_person_name;
 use crate::store::{KeyHolder, KeyRecord, KeyRotation, StoreError, WriteContext};
 
 pub(crate) async fn list(
@@ -36,6 +37,7 @@ pub(crate) async fn rotate_own_admin_key(
     OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
 ) -> Result<Json<RotateAdminPakResponse>, ErrorResponse> {
     let KeyHolder::Admin(admin) = sender.actor.holder else { return Err(Denial::AdminRequired.into()) };
+    check_not_person(&broker, admin).await?;
     let (pak, rotation) = sender.rotate(&broker, request, sender.actor.holder).await?;
     broker.store.rotate_admin_key(context, admin, rotation).await?;
     Ok(Json(RotateAdminPakResponse { pak: pak.reveal() }))
@@ -48,6 +50,7 @@ pub(crate) async fn rotate_admin_key(
     context: WriteContext,
     OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
 ) -> Result<Json<AdminWithPak>, ErrorResponse> {
+    check_not_person(&broker, admin).await?;
     let (pak, rotation) = sender.rotate(&broker, request, KeyHolder::Admin(admin)).await?;
     let admin = broker.store.rotate_admin_key(context, admin, rotation).await?;
     Ok(Json(AdminWithPak { admin, pak: pak.reveal() }))
@@ -77,6 +80,17 @@ pub(crate) async fn rotate_generator_key(
     let (pak, rotation) = sender.rotate(&broker, request, KeyHolder::Generator(generator)).await?;
     let generator = broker.store.rotate_generator_key(context, generator, rotation).await?;
     Ok(Created(CreateGeneratorResponse { generator, pak: pak.reveal() }))
+}
+
+/// Checks that an administrator is not a person who logs in with tokens: a key would stay valid after the provider has locked the
+/// person.
+async fn check_not_person(broker: &Broker, admin: AdminId) -> Result<(), ErrorResponse> {
+    let name = broker.store.get_admin(admin).await?.name;
+    if is_person_name(&name) {
+        let message = format!("{name} logs in with tokens and has no key: create an administrator with another name");
+        return Err(ErrorResponse::bad_request("person_without_key", message));
+    }
+    Ok(())
 }
 
 /// Generates a key that expires at a time.
@@ -140,5 +154,41 @@ impl Sender {
             return Err(StoreError::KeyChanged.into());
         }
         Ok(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use http::{Request, StatusCode};
+    use sindri_model::wire::{Admin, AdminRole};
+    use sindri_model::{Clock, Entropy};
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::api::router;
+    use crate::oidc::person_name;
+    use crate::store::SqliteStore;
+
+    #[tokio::test]
+    async fn a_person_gets_no_key() {
+        let entropy = Entropy::new(|bytes| bytes.fill(1));
+        let clock = Clock::new(|| Timestamp::UNIX_EPOCH);
+        let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), clock, entropy).await.unwrap();
+        let key = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
+        broker.create_admin_key(&key).await.unwrap();
+        let person = Admin {
+            id: AdminId::generate(&Entropy::new(|bytes| bytes.fill(9))),
+            created_at: Timestamp::UNIX_EPOCH,
+            name: person_name("anna"),
+            role: AdminRole::Admin,
+            key_expires_at: None,
+        };
+        let id = person.id;
+        assert!(broker.store.record_person(broker.write_context(), person).await.unwrap());
+        let request = Request::post(format!("/api/v1/admins/{id}/rotate-pak")).header("authorization", key.reveal());
+        let response = router(broker.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+        assert!(broker.store.list_keys_of_holder(KeyHolder::Admin(id)).await.unwrap().is_empty());
     }
 }

@@ -162,6 +162,9 @@ pub(crate) fn open(session: &dyn Session, revision: &mut DeploymentObject) -> Re
     Ok(())
 }
 
+/// Largest sum of the stored texts that one transaction rewrites, unless a single one is larger.
+const REWRITTEN_BYTES_MAX: i64 = 4 * 1024 * 1024;
+
 /// Rewrites the stored texts of the next bundles; returns the last sequence that was read.
 pub(crate) async fn rewrite(
     session: &mut dyn Session,
@@ -169,9 +172,17 @@ pub(crate) async fn rewrite(
     limit: i64,
     rewrite: RewriteBundle,
 ) -> Result<Option<Sequence>, StoreError> {
-    let sql = "SELECT sequence, id, yaml_content FROM revisions WHERE sequence > ?1 ORDER BY sequence LIMIT ?2";
+    let sql = "SELECT sequence, id, yaml_content FROM revisions WHERE sequence IN (
+                 SELECT sequence FROM (
+                   SELECT sequence, row_number() OVER (ORDER BY sequence) AS position,
+                          sum(bytes) OVER (ORDER BY sequence) AS bytes_until FROM (
+                     SELECT sequence, octet_length(yaml_content) AS bytes FROM revisions
+                     WHERE sequence > ?1 ORDER BY sequence LIMIT ?2) AS candidates) AS sized
+                 WHERE position = 1 OR bytes_until <= ?3)
+               ORDER BY sequence";
     let read = |row: &mut Row| Ok((row.take()?, row.take()?, row.take()?));
-    let found: Vec<(Sequence, RevisionId, String)> = fetch_all(session, sql, values![after, limit], read).await?;
+    let found: Vec<(Sequence, RevisionId, String)> =
+        fetch_all(session, sql, values![after, limit, REWRITTEN_BYTES_MAX], read).await?;
     let mut rows = Vec::new();
     for (sequence, id, stored) in &found {
         rows.extend(rewrite(*id, stored)?.map(|text| row![*sequence, text]));
