@@ -159,6 +159,8 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
     use axum::body::Body;
     use http::{Request, StatusCode};
     use sindri_model::wire::{Admin, AdminRole};
@@ -172,7 +174,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_person_gets_no_key() {
-        let entropy = Entropy::new(|bytes| bytes.fill(1));
+        let calls = AtomicU8::new(0);
+        let entropy = Entropy::new(move |bytes| bytes.fill(calls.fetch_add(1, Ordering::Relaxed)));
         let clock = Clock::new(|| Timestamp::UNIX_EPOCH);
         let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), clock, entropy).await.unwrap();
         let key = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
