@@ -2,6 +2,7 @@
 //!
 //! Thin: a task builds the binary that does the work and runs it, so that this crate compiles in seconds.
 
+mod charts;
 mod clients;
 mod counts;
 mod documents;

@@ -3,7 +3,7 @@
 use crate::counts::Counts;
 use crate::postgres::Postgres;
 use crate::process::{Run, build, root};
-use crate::{REAL_BINARIES, clients, documents, fuzz, login, mutants, tidy};
+use crate::{REAL_BINARIES, charts, clients, documents, fuzz, login, mutants, tidy};
 
 /// One part of the test command.
 pub struct Part {
@@ -74,6 +74,13 @@ pub const PARTS: &[Part] = &[
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-broker", "sindri"]),
         run: |_| login::test(),
+    },
+    Part {
+        name: "charts",
+        about: "the charts render what deploy/ contains, and every value has an effect",
+        is_nightly: false,
+        needs: Needs::Nothing,
+        run: |_| charts::test(),
     },
     Part {
         name: "doc tests",
