@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::simulated::{AUTHORITY, SimulatedServer, TOKEN};
 
 /// Parts of a step that come from the server. Only they are compared: requests depend on earlier responses.
-const SERVER_PARTS: [&str; 4] = ["response", "events", "ended", "impossible"];
+const SERVER_PARTS: [&str; 5] = ["response", "events", "ended", "impossible", "reviews"];
 
 /// One step that differs.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,10 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use jiff::{SignedDuration, Timestamp};
-use sindri_apiserver::{ApiServer, Headers, Request, Response, WatchId};
+use sindri_apiserver::{
+    ApiServer, Handled, Headers, Request, Response, WatchId, WebhookAnswer, WebhookAnswers, WebhookCall, WebhookReply,
+};
 use sindri_record::connection::ConnectionError;
 use sindri_record::response::FullResponse;
 use sindri_record::server::{Opened, Server};
+use sindri_record::webhook::{WebhookAddress, WebhookServerError, Webhooks};
 
 /// Administrator's token.
 pub const TOKEN: &str = "administrator";
@@ -21,12 +24,17 @@ const START_SECOND: i64 = 1_767_225_600;
 const REQUEST_TAKES: Duration = Duration::from_millis(2);
 /// Timeout of the next event of a stream, as for a real server.
 const EVENT_MAX: Duration = Duration::from_secs(20);
+/// Address of webhooks.
+const WEBHOOKS: &str = "127.0.0.1:9443";
+/// Largest number of times that a request waits for webhooks.
+const WEBHOOK_ROUNDS_MAX: usize = 100;
 
 /// The server and its virtual time.
 #[derive(Clone)]
 pub struct SimulatedServer {
     server: ApiServer,
     now: Timestamp,
+    webhooks: Webhooks,
 }
 
 /// An open watch.
@@ -42,7 +50,7 @@ impl SimulatedServer {
         let now = Timestamp::from_second(START_SECOND).expect("a timestamp of this century");
         let server = ApiServer::new(0, now).without_journal().with_administrator(TOKEN);
         let server = if controllers { server.with_workloads() } else { server.without_controllers() };
-        Self { server, now }
+        Self { server, now, webhooks: Webhooks::default() }
     }
 
     fn handle(&mut self, request: &http::Request<Bytes>) -> Result<Response, ConnectionError> {
@@ -53,7 +61,35 @@ impl SimulatedServer {
             Request::new(request.method().clone(), target).map_err(|error| broken(error.to_string()))?;
         converted.headers = Headers::read(request.headers());
         converted.body = request.body().clone();
-        Ok(self.server.handle(self.now, &converted, None))
+        let mut answers = WebhookAnswers::default();
+        for _ in 0..WEBHOOK_ROUNDS_MAX {
+            match self.server.try_handle(self.now, &converted, None, &mut answers) {
+                Handled::Response(response) => return Ok(response),
+                Handled::Calls(calls) => {
+                    for call in &calls {
+                        let answer = self.call_webhook(call);
+                        answers.add(call, answer);
+                    }
+                }
+            }
+        }
+        Err(broken("the request waits for webhooks too often".to_owned()))
+    }
+
+    /// Answers a call as the webhooks of the script do, and lets their delay pass.
+    fn call_webhook(&mut self, call: &WebhookCall) -> WebhookAnswer {
+        let address = format!("{}:{}", call.host, call.port);
+        if address != WEBHOOKS {
+            return Err(format!("dial tcp {address}: connect: connection refused"));
+        }
+        let path = call.url.splitn(4, '/').nth(3).unwrap_or_default().split('?').next().unwrap_or_default();
+        let reply = self.webhooks.reply(&format!("/{path}"), &call.body);
+        self.advance_by(reply.delay.min(call.timeout));
+        if reply.delay >= call.timeout {
+            return Err("context deadline exceeded".to_owned());
+        }
+        let content_type = reply.content_type.to_owned();
+        Ok(WebhookReply { status: reply.status, content_type, body: reply.body.into() })
     }
 
     fn advance_by(&mut self, time: Duration) {
@@ -128,6 +164,11 @@ impl Server for SimulatedServer {
 
     async fn advance(&mut self, time: Duration) {
         self.advance_by(time);
+    }
+
+    async fn serve_webhooks(&mut self, webhooks: Webhooks) -> Result<WebhookAddress, WebhookServerError> {
+        self.webhooks = webhooks;
+        Ok(WebhookAddress { authority: WEBHOOKS.to_owned(), certificate: "authority".to_owned() })
     }
 }
 

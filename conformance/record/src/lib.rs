@@ -21,3 +21,4 @@ pub mod server;
 pub mod session;
 pub mod target;
 pub mod template;
+pub mod webhook;

@@ -59,7 +59,20 @@ pub fn normalise_transcript(script: &Script, target: &Target, transcript: &Trans
         list_versions: &transcript.list_versions,
         authority: &target.authority,
     };
-    normalise(&transcript.steps, data)
+    let steps: Vec<Value> = transcript.steps.iter().map(|step| mask(step, &transcript.masked)).collect();
+    normalise(&steps, data)
+}
+
+/// Replaces texts by placeholders.
+fn mask(value: &Value, masked: &[(String, &'static str)]) -> Value {
+    match value {
+        Value::String(text) => {
+            json!(masked.iter().fold(text.clone(), |text, (masked, placeholder)| text.replace(masked, placeholder)))
+        }
+        Value::Array(elements) => elements.iter().map(|element| mask(element, masked)).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, field)| (name.clone(), mask(field, masked))).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
 }
 
 /// Reads the version of the server, such as `v1.35.4`.

@@ -12,6 +12,7 @@ use sindri_model::yaml::{self, YamlError};
 use thiserror::Error;
 
 use crate::protobuf::{Damage, MEDIA};
+use crate::webhook::ScriptedReply;
 
 /// Script of one exchange.
 #[derive(Clone, Debug)]
@@ -24,6 +25,9 @@ pub struct Script {
     pub controllers: bool,
     /// True if it runs before all others, because it is about the whole server: others create CRDs.
     pub first: bool,
+    /// Replies of the webhooks that the server calls at `${webhook}`, by path. Their certificate authority is
+    /// `${webhookAuthority}`.
+    pub webhooks: BTreeMap<String, ScriptedReply>,
     /// Steps, in order.
     pub steps: Vec<Step>,
     /// Text of the file: values that it contains literally are kept in the recording.
@@ -136,6 +140,8 @@ struct ScriptFile {
     controllers: bool,
     #[serde(default)]
     first: bool,
+    #[serde(default)]
+    webhooks: BTreeMap<String, ScriptedReply>,
     steps: Vec<StepFile>,
 }
 
@@ -210,6 +216,7 @@ impl Script {
             about: written.about,
             controllers: written.controllers,
             first: written.first,
+            webhooks: written.webhooks,
             steps: written.steps.into_iter().map(step).collect::<Result<_, _>>()?,
             text: text.to_owned(),
         })

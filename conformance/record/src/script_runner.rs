@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderName, Request};
 use serde_json::{Map, Value, json};
@@ -19,6 +21,7 @@ use crate::script::{Action, Body, ReadLimit, RequestTemplate, Script, Step};
 use crate::server::{Opened, Server};
 use crate::target::Target;
 use crate::template::{UnknownVariable, Variables, expand, expand_repetitions, expand_value};
+use crate::webhook::{WebhookServerError, Webhooks};
 
 /// Timeout of a condition.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
@@ -43,6 +46,8 @@ pub struct Transcript {
     pub object_versions: BTreeSet<String>,
     /// resourceVersions of lists that later steps used.
     pub list_versions: BTreeSet<String>,
+    /// Texts that are replaced by placeholders: the address and the certificate authority of webhooks.
+    pub masked: Vec<(String, &'static str)>,
 }
 
 /// An exchange that failed.
@@ -78,6 +83,9 @@ pub enum StepFailure {
     /// The namespace of the script could not be created.
     #[error("the server answered {0}")]
     Rejected(String),
+    /// The webhooks of the script could not start.
+    #[error(transparent)]
+    Webhooks(#[from] WebhookServerError),
     /// A stream that was not opened.
     #[error("there is no stream {0:?}")]
     NoStream(String),
@@ -117,6 +125,7 @@ struct ScriptRunner<'a, S: Server> {
     on_failure: OnFailure,
     variables: Variables,
     streams: BTreeMap<String, S::Stream>,
+    webhooks: Webhooks,
     transcript: Transcript,
 }
 
@@ -135,12 +144,20 @@ impl<'a, S: Server> ScriptRunner<'a, S> {
             on_failure,
             variables: variables.map(|(name, value)| (name.to_owned(), value)).into(),
             streams: BTreeMap::new(),
+            webhooks: Webhooks::new(script.webhooks.clone()),
             transcript: Transcript::default(),
         }
     }
 
     /// Creates the namespace, with the service account that pods need. With controllers, waits until they have created it.
     async fn prepare(&mut self, script: &Script) -> Result<(), StepFailure> {
+        if !self.webhooks.is_empty() {
+            let address = self.server.serve_webhooks(self.webhooks.clone()).await?;
+            let bundle = STANDARD.encode(&address.certificate);
+            self.variables.insert("webhook".to_owned(), format!("https://{}", address.authority));
+            self.variables.insert("webhookAuthority".to_owned(), bundle.clone());
+            self.transcript.masked = vec![(address.authority, "<webhook>"), (bundle, "<authority>")];
+        }
         let named = |kind, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
         let post = |path: &str, body| RequestTemplate {
             method: "POST".to_owned(),
@@ -198,11 +215,16 @@ impl<'a, S: Server> ScriptRunner<'a, S> {
                     Err(StepFailure::Connection(error)) if error.is_cut() => json!({"cut": true}),
                     response => self.record(step, &response?)?,
                 };
-                json!({"request": request.to_recorded(), "response": response})
+                let mut recorded = json!({"request": request.to_recorded(), "response": response});
+                if !self.webhooks.is_empty() {
+                    recorded["reviews"] = self.webhooks.take_reviews().into();
+                }
+                recorded
             }
             Action::Until(request, conditions) => {
                 let request = self.expand(request)?;
                 let response = self.send_until(&request, conditions).await?;
+                self.webhooks.take_reviews();
                 let response = self.record(step, &response)?;
                 json!({"request": request.to_recorded(), "until": conditions, "response": response})
             }

@@ -11,6 +11,7 @@ use crate::connection::{Client, Connection, ConnectionError, EventStream, Framin
 use crate::protobuf;
 use crate::response::FullResponse;
 use crate::target::Target;
+use crate::webhook::{WebhookAddress, WebhookServer, WebhookServerError, Webhooks};
 
 /// Result of opening a stream.
 pub enum Opened<S> {
@@ -43,6 +44,12 @@ pub trait Server {
 
     /// Lets time pass.
     fn advance(&mut self, time: Duration) -> impl Future<Output = ()>;
+
+    /// Serves webhooks that the server can call, and returns their address.
+    fn serve_webhooks(
+        &mut self,
+        webhooks: Webhooks,
+    ) -> impl Future<Output = Result<WebhookAddress, WebhookServerError>>;
 }
 
 /// A server that is used again after an exchange.
@@ -64,18 +71,26 @@ impl<S: Server> Server for &mut S {
     fn advance(&mut self, time: Duration) -> impl Future<Output = ()> {
         (**self).advance(time)
     }
+
+    fn serve_webhooks(
+        &mut self,
+        webhooks: Webhooks,
+    ) -> impl Future<Output = Result<WebhookAddress, WebhookServerError>> {
+        (**self).serve_webhooks(webhooks)
+    }
 }
 
 /// A server behind connections, in real time.
 pub struct RemoteServer<'a> {
     target: &'a Target,
     client: Client<'a>,
+    webhooks: Option<WebhookServer>,
 }
 
 impl<'a> RemoteServer<'a> {
     /// Creates a client; it connects with the first request.
     pub fn new(target: &'a Target) -> Self {
-        Self { target, client: Client::new(target) }
+        Self { target, client: Client::new(target), webhooks: None }
     }
 }
 
@@ -103,5 +118,10 @@ impl Server for RemoteServer<'_> {
 
     async fn advance(&mut self, time: Duration) {
         tokio::time::sleep(time).await;
+    }
+
+    async fn serve_webhooks(&mut self, webhooks: Webhooks) -> Result<WebhookAddress, WebhookServerError> {
+        let server = self.webhooks.insert(WebhookServer::start(webhooks).await?);
+        Ok(server.address.clone())
     }
 }

@@ -3,8 +3,10 @@
 //! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
 //! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
 //!
-//! Left out on purpose: calls of admission webhooks, and the hand-written validation of most built-in fields. Every
-//! request is allowed unless the server has an administrator. The controllers that create and run pods are optional.
+//! Webhooks are called by the program around it: see [`ApiServer::try_handle`].
+//!
+//! Left out on purpose: the hand-written validation of most built-in fields. Every request is allowed unless the server has
+//! an administrator. The controllers that create and run pods are optional.
 
 mod admission;
 mod auth;
@@ -33,12 +35,15 @@ pub use front::gate::{Admission, Clock, Gate, OpenGate};
 pub use front::sandbox::Sandbox;
 pub use front::serve::{Port, serve, serve_port};
 pub use front::shared::SharedServer;
+pub use front::webhook_client::WebhookClient;
+pub use front::webhooks::{WebhookCaller, WebhookFuture};
 pub use http::request::{BODY_BYTES_MAX, Credentials, Fault, Headers, Impersonation, Request, RequestError, StreamEnd};
 pub use http::response::{Response, WatchId};
 pub use http::subject::Subject;
+pub use http::webhook_call::{WebhookAnswer, WebhookAnswers, WebhookCall, WebhookReply};
 pub use jiff::Timestamp;
 pub use object::key::StoredKey;
-pub use server::ApiServer;
+pub use server::{ApiServer, Handled};
 pub use state::delays::ControllerDelays;
 pub use state::pod_outcome::{PodOutcome, PodRule};
 pub use storage::journal::{Actor, Verb, Write};

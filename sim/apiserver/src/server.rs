@@ -15,20 +15,36 @@ use crate::controllers::namespace::create_namespace;
 use crate::controllers::{node, run};
 use crate::discovery::documents;
 use crate::http::error::ApiError;
-use crate::http::error_response::fault_response;
+use crate::http::error_response::{fault_response, timeout_response};
 use crate::http::media;
 use crate::http::request::{Credentials, Fault, Request};
 use crate::http::response::{Response, WatchId};
 use crate::http::route::{Route, route};
+use crate::http::webhook_call::{RequestStart, WebhookAnswer, WebhookAnswers, WebhookCall};
 use crate::object::key::StoredKey;
 use crate::persistence;
 use crate::state::delays::ControllerDelays;
 use crate::state::pod_outcome::PodRule;
 use crate::state::server_state::ServerState;
 use crate::state::watch::Watch;
+use crate::storage::ids::Ids;
 use crate::storage::journal::Write;
 use crate::verbs::dispatch::handle_objects;
 use crate::writes::workload_triggers::reschedule_running_pods;
+
+/// Largest number of times that a request waits for webhooks.
+pub(crate) const WEBHOOK_ROUNDS_MAX: usize = 256;
+/// Error of a webhook that cannot be called.
+const UNREACHABLE: &str = "connect: connection refused";
+
+/// Result of a run of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handled {
+    /// The response. The request is done.
+    Response(Response),
+    /// The webhooks that must be called first.
+    Calls(Vec<WebhookCall>),
+}
 
 /// One Kubernetes API server as a machine.
 #[derive(Clone, Debug)]
@@ -146,31 +162,62 @@ impl ApiServer {
         &self.state.workloads.rules
     }
 
-    /// Handles one request.
+    /// Handles one request. No webhook is called: those that must be fail as if they were unreachable.
     pub fn handle(&mut self, now: Timestamp, request: &Request, fault: Option<&Fault>) -> Response {
+        self.handle_with(now, request, fault, |_| Err(UNREACHABLE.to_owned()))
+    }
+
+    /// Handles one request, whose webhooks a function answers.
+    pub fn handle_with(
+        &mut self,
+        now: Timestamp,
+        request: &Request,
+        fault: Option<&Fault>,
+        mut answer: impl FnMut(&WebhookCall) -> WebhookAnswer,
+    ) -> Response {
+        let mut answers = WebhookAnswers::default();
+        for _ in 0..WEBHOOK_ROUNDS_MAX {
+            match self.try_handle(now, request, fault, &mut answers) {
+                Handled::Response(response) => return response,
+                Handled::Calls(calls) => calls.iter().for_each(|call| answers.add(call, answer(call))),
+            }
+        }
+        timeout_response()
+    }
+
+    /// Handles one request as far as the answers of webhooks are known. If one is missing, nothing is changed and the calls
+    /// are returned; the caller makes them, adds their answers, and handles the request again.
+    pub fn try_handle(
+        &mut self,
+        now: Timestamp,
+        request: &Request,
+        fault: Option<&Fault>,
+        answers: &mut WebhookAnswers,
+    ) -> Handled {
         // Tasks that were due before this request run before it, even if the caller did not call `tick` in between.
         self.tick(now);
-        match fault {
-            None => self.respond(now, request),
-            Some(Fault::Refuse { status, retry_after_secs }) => fault_response(*status, *retry_after_secs),
-            Some(Fault::CutBeforeCommit) => Response::Cut,
-            Some(Fault::Rewrite(patch)) => self.respond(now, &request.with_patched_body(patch)),
+        let result = match fault {
+            None => self.respond(now, request, answers),
+            Some(Fault::Refuse { status, retry_after_secs }) => Ok(fault_response(*status, *retry_after_secs)),
+            Some(Fault::CutBeforeCommit) => Ok(Response::Cut),
+            Some(Fault::Rewrite(patch)) => self.respond(now, &request.with_patched_body(patch), answers),
             Some(Fault::BreakStream { after_events, how }) => {
-                let response = self.respond(now, request);
-                if let Response::Watch(id) = &response
+                let response = self.respond(now, request, answers);
+                if let Ok(Response::Watch(id)) = &response
                     && let Some(watch) = self.state.watches.get_mut(*id)
                 {
                     watch.break_after(*after_events, *how);
                 }
                 response
             }
-            Some(Fault::LoseResponse) => {
-                if let Response::Watch(id) = self.respond(now, request) {
+            Some(Fault::LoseResponse) => self.respond(now, request, answers).map(|response| {
+                if let Response::Watch(id) = response {
                     self.close_watch(id);
                 }
                 Response::Cut
-            }
-        }
+            }),
+        };
+        result.map_or_else(Handled::Calls, Handled::Response)
     }
 
     /// Runs the controllers up to this time.
@@ -265,7 +312,39 @@ impl ApiServer {
         access::reject_unless_administrator(&self.state.authenticator, &self.state.store, request)
     }
 
-    fn respond(&mut self, now: Timestamp, request: &Request) -> Response {
+    /// Responds to a request. The error are the calls of webhooks whose answers are missing; then nothing has changed.
+    fn respond(
+        &mut self,
+        now: Timestamp,
+        request: &Request,
+        answers: &mut WebhookAnswers,
+    ) -> Result<Response, Vec<WebhookCall>> {
+        let allocator = self.state.allocator.clone();
+        if answers.start.is_none() {
+            let result = self.respond_once(now, request, answers);
+            if result.is_ok() {
+                return result;
+            }
+            self.state.allocator = allocator.clone();
+            answers.start = Some(RequestStart { time: now, seed: self.state.ids.next_seed() });
+        }
+        // All further runs generate the same values, so that reviews do not change.
+        let seed = answers.start.map_or(0, |start| start.seed);
+        let ids = std::mem::replace(&mut self.state.ids, Ids::new(seed));
+        let result = self.respond_once(now, request, answers);
+        self.state.ids = ids;
+        if result.is_err() {
+            self.state.allocator = allocator;
+        }
+        result
+    }
+
+    fn respond_once(
+        &mut self,
+        now: Timestamp,
+        request: &Request,
+        answers: &WebhookAnswers,
+    ) -> Result<Response, Vec<WebhookCall>> {
         let (request, route) = match route(&request.path) {
             Route::Watch(inner) => (&request.as_watch(), *inner),
             other => (request, other),
@@ -275,12 +354,17 @@ impl ApiServer {
         let is_document = is_document || matches!(route, Route::OpenApi3Index | Route::OpenApi3 { .. });
         let result = match (user, route) {
             (Err(error), _) => Err(error),
-            (Ok(user), Route::Objects(objects)) => handle_objects(&mut self.state, now, request, user, objects),
+            (Ok(user), Route::Objects(objects)) => {
+                handle_objects(&mut self.state, now, request, user, objects, answers)
+            }
             (Ok(_), other) => documents::respond(&self.state.store, &self.state.registry, request, &other),
         };
         let to_response = |error: ApiError| error.into_response().in_notation(media::plain_notation(request));
+        if let Err(ApiError::AwaitsWebhooks(calls)) = result {
+            return Err(calls);
+        }
         let response = result.unwrap_or_else(to_response);
         let response = if is_document { response } else { response.in_form(request) };
-        if request.method == Method::HEAD { response.without_body() } else { response.encoded(request) }
+        Ok(if request.method == Method::HEAD { response.without_body() } else { response.encoded(request) })
     }
 }

@@ -34,7 +34,9 @@ impl VolatileValues {
     pub fn collect(steps: &[Value], data: ExchangeData<'_>) -> Self {
         let mut volatile = Self::default();
         volatile.versions.extend(data.object_versions.iter().filter_map(|version| version.parse::<u64>().ok()));
-        for response in steps.iter().flat_map(|step| [step.get("response"), step.get("events")]).flatten() {
+        for response in
+            steps.iter().flat_map(|step| ["response", "events", "reviews"].map(|part| step.get(part))).flatten()
+        {
             volatile.read_versions(response, false);
         }
         data.bodies.iter().chain(steps).for_each(|value| volatile.read(value, data.script));

@@ -1,5 +1,6 @@
 //! Admission of writes: namespaces, limits, quotas, pods, policies and webhooks.
 
+pub(crate) mod attributes;
 pub(crate) mod disruption_budget;
 pub(crate) mod limit_range;
 mod matching;

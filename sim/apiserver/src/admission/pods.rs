@@ -10,6 +10,8 @@ use crate::storage::store::Store;
 
 /// Mount path of the service account token.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Prefix of the volume with the service account token.
+const TOKEN_VOLUME: &str = "kube-api-access-";
 /// Service account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
 
@@ -50,7 +52,7 @@ pub(crate) fn admit_pod(
     }
     set_priority(store, spec)?;
     if requires_account && spec.get("automountServiceAccountToken") != Some(&json!(false)) {
-        mount_token(spec, &format!("kube-api-access-{suffix}"));
+        mount_token(spec, &suffix);
     }
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let toleration = json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300});
@@ -62,8 +64,13 @@ pub(crate) fn admit_pod(
     apply_runtime_class(store, spec)
 }
 
-fn mount_token(spec: &mut Value, volume: &str) {
+/// Mounts the token in every container that mounts nothing at its path. After a webhook added containers, the volume exists.
+fn mount_token(spec: &mut Value, suffix: &str) {
+    let volumes = array_at(spec, "/volumes").iter().map(|volume| string_at(volume, "/name"));
+    let existing = volumes.filter(|name| name.starts_with(TOKEN_VOLUME)).map(str::to_owned).next();
+    let (is_new, volume) = (existing.is_none(), existing.unwrap_or_else(|| format!("{TOKEN_VOLUME}{suffix}")));
     let mount = json!({"mountPath": TOKEN_PATH, "name": volume, "readOnly": true});
+    let mut is_needed = false;
     for containers in ["containers", "initContainers"] {
         let containers = spec.get_mut(containers).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
@@ -71,8 +78,12 @@ fn mount_token(spec: &mut Value, volume: &str) {
                 array_at(container, "/volumeMounts").iter().any(|mount| string_at(mount, "/mountPath") == TOKEN_PATH);
             if !mounted {
                 push(container, "volumeMounts", mount.clone());
+                is_needed = true;
             }
         }
+    }
+    if !is_new || !is_needed {
+        return;
     }
     let namespace = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}, "path": "namespace"});
     let sources = json!([

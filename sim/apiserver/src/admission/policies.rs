@@ -3,44 +3,50 @@
 use serde_json::{Value, json};
 use sindri_cel::{Cel, Program, Type};
 
-use super::matching::matches_rules;
+use super::attributes::{Attributes, Objects};
+use super::matching::{find_matching_target, matches_selectors};
 use crate::http::error::{ApiError, details};
-use crate::object::fields::{array_at, string_at};
+use crate::object::fields::{array_at, name, string_at};
 use crate::registry::resource::Resource;
-use crate::storage::store::Store;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// Returns an error if a bound policy denies a write.
-pub(crate) fn enforce_policies(
-    store: &Store,
-    resource: &Resource,
-    namespace: Option<&str>,
-    live: Option<&Value>,
-    object: &Value,
-) -> Result<(), ApiError> {
+pub(crate) fn enforce_policies(attributes: &Attributes<'_>, objects: Objects<'_>) -> Result<(), ApiError> {
+    let store = attributes.store;
     let bindings = store.collection(GROUP, "validatingadmissionpolicybindings");
     for entry in bindings.into_iter().flat_map(|collection| collection.values()) {
         let denies = array_at(&entry.object, "/spec/validationActions").iter().any(|action| action == "Deny");
-        let name = string_at(&entry.object, "/spec/policyName");
-        let Some(policy) = store.find(GROUP, "validatingadmissionpolicies", None, name).filter(|_| denies) else {
+        let policy_name = string_at(&entry.object, "/spec/policyName");
+        let Some(policy) = store.find(GROUP, "validatingadmissionpolicies", None, policy_name).filter(|_| denies)
+        else {
             continue;
         };
-        let operation = if live.is_some() { "UPDATE" } else { "CREATE" };
-        if !matches_rules(store, policy, resource, namespace, operation) {
+        if !matches_constraints(attributes, &policy["spec"]["matchConstraints"], objects) {
             continue;
         }
-        if let Some(reason) = failed_validation(policy, live, object) {
-            return Err(denial(resource, crate::object::fields::name(object), name, &entry.key.name, &reason));
+        if let Some(reason) = failed_validation(policy, objects) {
+            let named = objects.new.or(objects.old).map(name).unwrap_or_default();
+            return Err(denial(&attributes.target.resource, named, policy_name, &entry.key.name, &reason));
         }
     }
     Ok(())
 }
 
+/// True if the match constraints of a policy match a write.
+fn matches_constraints(attributes: &Attributes<'_>, constraints: &Value, objects: Objects<'_>) -> bool {
+    let is_equivalent = string_at(constraints, "/matchPolicy") != "Exact";
+    let matches = |rules: &str| find_matching_target(attributes, array_at(constraints, rules), is_equivalent).is_some();
+    matches("/resourceRules")
+        && !matches("/excludeResourceRules")
+        && matches_selectors(attributes, constraints, objects)
+}
+
 /// Returns the message of the first validation that is false, or that fails if the failure policy is not `Ignore`.
-fn failed_validation(policy: &Value, live: Option<&Value>, object: &Value) -> Option<String> {
+fn failed_validation(policy: &Value, objects: Objects<'_>) -> Option<String> {
     let nothing = Value::Null;
-    let variables = [("object", Cel::from_json(object)), ("oldObject", Cel::from_json(live.unwrap_or(&nothing)))];
+    let [object, old] = [objects.new, objects.old].map(|object| Cel::from_json(object.unwrap_or(&nothing)));
+    let variables = [("object", object), ("oldObject", old)];
     let names = ["object", "oldObject"].map(|name| (name, Type::Dyn));
     let is_lenient = string_at(policy, "/spec/failurePolicy") == "Ignore";
     array_at(policy, "/spec/validations").iter().find_map(|validation| {

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use axum::serve::ListenerExt;
-use sindri_apiserver::{Admin, Clock, Port, SharedServer, Timestamp, serve_port};
+use hyper_util::client::legacy::connect::HttpConnector;
+use sindri_apiserver::{Admin, Clock, Port, SharedServer, Timestamp, WebhookCaller, WebhookClient, serve_port};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::rustls::ServerConfig;
@@ -41,7 +42,10 @@ pub(super) async fn serve_until_shutdown(
 ) {
     let admin = Admin::new(Arc::new(wall_clock));
     let clock: Clock = admin.clock();
-    let port = Port { tls, admin: Some(admin.clone()) };
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    let webhooks: Arc<dyn WebhookCaller> = Arc::new(WebhookClient::encrypted(connector));
+    let port = Port { tls, admin: Some(admin.clone()), webhooks: Some(webhooks) };
     let listener = listener.tap_io(|stream| {
         // Like the real server: without TCP_NODELAY, small writes such as watch events would wait for acknowledgements.
         // Failure only costs speed; a closed connection is noticed at the first read.

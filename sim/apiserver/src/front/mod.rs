@@ -7,3 +7,5 @@ pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub(crate) mod shared;
 mod snapshots;
+pub(crate) mod webhook_client;
+pub(crate) mod webhooks;

@@ -25,6 +25,7 @@ use tokio_rustls::{TlsAcceptor, rustls};
 use super::admin::{self, Admin};
 use super::gate::{Admission, Clock, Gate};
 use super::shared::SharedServer;
+use super::webhooks::{self, WebhookCaller};
 use crate::http::error::ApiError;
 use crate::http::media;
 use crate::http::request::{BODY_BYTES_MAX, Headers, Request};
@@ -50,6 +51,8 @@ pub struct Port {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Administration API below `/sindri/`.
     pub admin: Option<Admin>,
+    /// Calls webhooks; without it, they are unreachable.
+    pub webhooks: Option<Arc<dyn WebhookCaller>>,
 }
 
 #[derive(Clone)]
@@ -178,9 +181,9 @@ where
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
-    let now = (front.clock)();
-    let response = front.server.with(|machine| machine.handle(now, &request, fault.as_ref()));
-    front.gate.observe_response(now, &request, &response);
+    let caller = front.port.webhooks.as_deref();
+    let response = webhooks::handle(&front.server, &front.clock, caller, &request, fault.as_ref()).await;
+    front.gate.observe_response((front.clock)(), &request, &response);
     to_http_response(&front, response)
 }
 

@@ -1,8 +1,12 @@
 //! API errors, with the messages of the real server.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
+use super::webhook_call::WebhookCall;
 use crate::object::field_error::FieldError;
+use crate::object::fields::string_at;
 use crate::registry::resource::Resource;
 
 /// A failed request.
@@ -14,13 +18,15 @@ pub(crate) enum ApiError {
     NoSuchPath,
     /// The real server panics on such a request: the connection ends without a response.
     Lost,
+    /// No failure: the request cannot be decided before these webhooks have answered.
+    AwaitsWebhooks(Vec<WebhookCall>),
 }
 
 /// The content of a `Status` object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Status {
     pub(super) code: u16,
-    reason: &'static str,
+    reason: Cow<'static, str>,
     message: String,
     pub(super) details: Option<Value>,
     metadata: Value,
@@ -32,7 +38,7 @@ impl ApiError {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>, details: Option<Value>) -> Self {
         Self::Status(Box::new(Status {
             code,
-            reason,
+            reason: Cow::Borrowed(reason),
             message: message.into(),
             details,
             metadata: json!({}),
@@ -205,10 +211,33 @@ impl ApiError {
         let metadata = json!({ "continue": token });
         Self::Status(Box::new(Status {
             code: 410,
-            reason: "Expired",
+            reason: Cow::Borrowed("Expired"),
             message: message.to_owned(),
             details: None,
             metadata,
+            warnings: Vec::new(),
+        }))
+    }
+
+    /// An error of the server itself.
+    pub(crate) fn internal(reason: &str) -> Self {
+        let details = json!({"causes": [{ "message": reason }]});
+        Self::new(500, "InternalError", format!("Internal error occurred: {reason}"), Some(details))
+    }
+
+    /// The `Status` with which a webhook denied a request.
+    pub(crate) fn from_status(status: &Value) -> Self {
+        let code = status.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        Self::Status(Box::new(Status {
+            code: code.unwrap_or(400),
+            reason: Cow::Owned(string_at(status, "/reason").to_owned()),
+            message: string_at(status, "/message").to_owned(),
+            details: status.get("details").filter(|details| details.is_object()).cloned(),
+            metadata: status
+                .get("metadata")
+                .filter(|metadata| metadata.is_object())
+                .cloned()
+                .unwrap_or_else(|| json!({})),
             warnings: Vec::new(),
         }))
     }

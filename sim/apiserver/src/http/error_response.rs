@@ -1,5 +1,7 @@
 //! Responses of failed requests.
 
+use serde_json::json;
+
 use super::error::{ApiError, warning_header};
 use super::response::Response;
 
@@ -9,6 +11,11 @@ impl ApiError {
         match &self {
             Self::NoSuchPath => Response::text(404, "404 page not found\n"),
             Self::Lost => Response::Cut,
+            // The server takes the calls out of the error before it becomes a response.
+            Self::AwaitsWebhooks(_) => {
+                Self::new(500, "InternalError", "Internal error occurred: webhooks were not called", None)
+                    .into_response()
+            }
             Self::Status(status) => {
                 let mut response = Response::json(status.code, &self.to_value());
                 for warning in &status.warnings {
@@ -40,4 +47,10 @@ pub(crate) fn fault_response(status: u16, retry_after_secs: Option<u64>) -> Resp
         Some(seconds) => response.with_header("retry-after", seconds.to_string()),
         None => response,
     }
+}
+
+/// Returns the response of a request that waited too long for webhooks.
+pub(crate) fn timeout_response() -> Response {
+    let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    ApiError::new(504, "Timeout", message, Some(json!({}))).into_response()
 }

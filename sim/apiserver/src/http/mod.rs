@@ -7,3 +7,4 @@ pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod route;
 pub(crate) mod subject;
+pub(crate) mod webhook_call;

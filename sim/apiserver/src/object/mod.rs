@@ -4,6 +4,7 @@ pub(crate) mod conditions;
 pub(crate) mod field_error;
 pub(crate) mod fields;
 pub(crate) mod finalizers;
+pub(crate) mod json_patch;
 pub(crate) mod key;
 pub(crate) mod label_selectors;
 pub(crate) mod owners;

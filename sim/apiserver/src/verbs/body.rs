@@ -9,6 +9,7 @@ use crate::encoding::{protobuf, yaml};
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{group_version, string_at};
+use crate::registry::resource::Target;
 use crate::registry::types::{decode, types};
 use crate::schema::custom_resource;
 
@@ -65,29 +66,8 @@ impl ResourceRequest<'_> {
     }
 
     /// Removes unknown fields from an object, and returns their names.
-    pub(super) fn decode(&self, mut object: Value) -> Result<(Value, Vec<String>), String> {
-        let mut unknown = Vec::new();
-        if let Some(typed) = self.target.version.typed {
-            decode::decode(typed, &mut object, &mut unknown)?;
-            return Ok((object, unknown));
-        }
-        if let (Some(metadata), Some(of)) = (object.get_mut("metadata"), types().metadata()) {
-            let mut extra = Vec::new();
-            if !metadata.is_object() && !metadata.is_null() {
-                let what = decode::json_type_name(metadata);
-                return Err(format!("json: cannot unmarshal {what} into Go value of type v1.ObjectMeta"));
-            }
-            decode::decode(of, metadata, &mut extra)?;
-            if let Some(fields) = metadata.as_object_mut() {
-                // It is decoded by the metadata type, which omits empty fields.
-                fields.retain(|name, value| !(CONTAINERS.contains(&name.as_str()) && is_empty_container(value)));
-            }
-            unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
-        }
-        if let Some(rules) = &self.target.version.schema {
-            unknown.extend(custom_resource::prune(rules, &mut object));
-        }
-        Ok((object, unknown))
+    pub(super) fn decode(&self, object: Value) -> Result<(Value, Vec<String>), String> {
+        decode_in_version(&self.target, object)
     }
 
     fn read_body(&self, options: &Options) -> Result<(Value, Duplicates), ApiError> {
@@ -233,6 +213,32 @@ impl ResourceRequest<'_> {
         }
         Ok(())
     }
+}
+
+/// Removes unknown fields from an object of a version of a resource, and returns their names.
+pub(super) fn decode_in_version(target: &Target, mut object: Value) -> Result<(Value, Vec<String>), String> {
+    let mut unknown = Vec::new();
+    if let Some(typed) = target.version.typed {
+        decode::decode(typed, &mut object, &mut unknown)?;
+        return Ok((object, unknown));
+    }
+    if let (Some(metadata), Some(of)) = (object.get_mut("metadata"), types().metadata()) {
+        let mut extra = Vec::new();
+        if !metadata.is_object() && !metadata.is_null() {
+            let what = decode::json_type_name(metadata);
+            return Err(format!("json: cannot unmarshal {what} into Go value of type v1.ObjectMeta"));
+        }
+        decode::decode(of, metadata, &mut extra)?;
+        if let Some(fields) = metadata.as_object_mut() {
+            // It is decoded by the metadata type, which omits empty fields.
+            fields.retain(|name, value| !(CONTAINERS.contains(&name.as_str()) && is_empty_container(value)));
+        }
+        unknown.extend(extra.into_iter().map(|field| format!("metadata.{field}")));
+    }
+    if let Some(rules) = &target.version.schema {
+        unknown.extend(custom_resource::prune(rules, &mut object));
+    }
+    Ok((object, unknown))
 }
 
 /// Removes repeated owner references, with a warning.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
+use super::admit::{mutate_created, validate_write};
 use super::body::DecodedBody;
 use super::normalize::{normalize, validate_object};
 use super::resource_request::{Options, ResourceRequest, WriteResult};
@@ -13,9 +14,8 @@ use crate::admission::limit_range::apply_limit_ranges;
 use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_namespace};
 use crate::admission::pod_security::{enforce_level, level_warning};
 use crate::admission::pods::{admit_pod, lacks_default_account};
-use crate::admission::policies::enforce_policies;
 use crate::admission::quota::quota_violation;
-use crate::admission::webhooks::check_webhooks_reachable;
+use crate::admission::webhooks::mutating::MutatingRounds;
 use crate::http::error::ApiError;
 use crate::object::fields::{is_deleting, metadata, string_at};
 use crate::object::stored::Stored;
@@ -51,27 +51,44 @@ pub(crate) fn create(
     state: &mut ServerState,
     request: &ResourceRequest<'_>,
     options: &Options,
-    mut object: Value,
+    object: Value,
     verb: Verb,
     mut warnings: Vec<String>,
 ) -> Result<WriteResult, ApiError> {
+    let mut notices = Vec::new();
+    let created = create_admitted(state, request, options, object, verb, &mut notices);
+    let object = created.map_err(|error| error.with_warnings(&notices))?;
+    warnings.extend(notices);
+    Ok(WriteResult { object, created: true, warnings })
+}
+
+/// Creates an object, and adds the warnings of its kind, of policies and of webhooks.
+fn create_admitted(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+    options: &Options,
+    mut object: Value,
+    verb: Verb,
+    notices: &mut Vec<String>,
+) -> Result<Arc<Stored>, ApiError> {
+    let is_named = !string_at(&object, "/metadata/name").is_empty();
     let name = choose_name(state, request, &object);
     check_namespace(&state.store, &request.target.resource, request.namespace.as_deref(), &name)?;
     check_crd_not_terminating(&state.store, &request.target.resource, &name)?;
     set_system_metadata(state, request, &name, &mut object);
     let empty_values = normalize(request, &mut object);
     let mut object = track_creator(request, options, verb, object)?;
-    prepare(state, request, options, &name, &mut object)?;
-    admit_limits(&state.store, request, &name, &mut object)?;
+    let name = admit_mutations(state, request, options, (name, is_named), &mut object, notices)?;
+    prepare(state, request, options, &mut object);
     check_allocation(&state.store, request, &object)?;
     validate_object(request, None, &object, Vec::new(), &empty_values)?;
-    let mut notices = request.strategy().warnings(&object);
+    notices.extend(request.strategy().warnings(&object));
     notices.extend(admit_security(&state.store, request, &name, &object)?);
-    enforce_policies(&state.store, &request.target.resource, request.namespace.as_deref(), None, &object)?;
-    check_webhooks_reachable(&state.store, &request.target.resource, request.namespace.as_deref(), "CREATE")?;
+    if request.controller.is_none() {
+        validate_write(state, request, options, None, &name, &object, notices)?;
+    }
     check_quotas(&state.store, request, &name, &object)?;
-    check_absent(&state.store, request, &name).map_err(|error| error.with_warnings(&notices))?;
-    warnings.extend(notices);
+    check_absent(&state.store, request, &name)?;
     let object = conversion::to_storage_version(&request.target, object);
     let object = if options.dry_run {
         Arc::new(Stored::new(object))
@@ -79,7 +96,37 @@ pub(crate) fn create(
         commit(state, request.now, &request.attribution(options, verb), request.key(&name), object)
     };
     let response = request.strategy().created_response(&object).map(|response| Arc::new(Stored::new(response)));
-    Ok(WriteResult { object: response.unwrap_or(object), created: true, warnings })
+    Ok(response.unwrap_or(object))
+}
+
+/// Runs the admission that may change a new object, and returns its name: a webhook may choose one that would be generated.
+fn admit_mutations(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+    options: &Options,
+    (name, is_named): (String, bool),
+    object: &mut Value,
+    notices: &mut Vec<String>,
+) -> Result<String, ApiError> {
+    let shown = if is_named { name.as_str() } else { "" };
+    let mut rounds = MutatingRounds::default();
+    loop {
+        admit_new_pod(state, request, &name, object)?;
+        admit_limits(&state.store, request, &name, object)?;
+        if request.controller.is_none() {
+            mutate_created(state, request, options, shown, object, &mut rounds, notices)?;
+        }
+        if !rounds.begin_next() {
+            break;
+        }
+    }
+    if !rounds.has_changed() {
+        return Ok(name);
+    }
+    admit_limits(&state.store, request, &name, object)?;
+    reset_status(request, object);
+    request.check_place(object)?;
+    Ok(string_at(object, "/metadata/name").to_owned())
 }
 
 /// Sets the metadata that the server decides, and removes the status, which a create cannot set.
@@ -111,12 +158,7 @@ fn track_creator(
     mut object: Value,
 ) -> Result<Value, ApiError> {
     let blank = unowned_fields(request, &object);
-    if let (true, Some(map)) = (request.target.version.status, object.as_object_mut()) {
-        match blank.get("status") {
-            Some(status) => drop(map.insert("status".to_owned(), status.clone())),
-            None => drop(map.remove("status")),
-        }
-    }
+    reset_status(request, &mut object);
     if verb == Verb::Apply {
         return Ok(object);
     }
@@ -132,6 +174,16 @@ fn track_creator(
         .map_err(|error| ApiError::bad_request(error.to_string()))
 }
 
+/// Replaces the status of a new object by the one that every object of its kind has.
+fn reset_status(request: &ResourceRequest<'_>, object: &mut Value) {
+    if let (true, Some(map)) = (request.target.version.status, object.as_object_mut()) {
+        match request.target.version.blank.get("status") {
+            Some(status) => drop(map.insert("status".to_owned(), status.clone())),
+            None => drop(map.remove("status")),
+        }
+    }
+}
+
 /// Returns the fields that the creator does not own: always present ones, and for a status write the spec.
 fn unowned_fields<'a>(request: &'a ResourceRequest<'_>, object: &Value) -> Cow<'a, Value> {
     let blank = &request.target.version.blank;
@@ -143,27 +195,29 @@ fn unowned_fields<'a>(request: &'a ResourceRequest<'_>, object: &Value) -> Cow<'
     Cow::Owned(unowned)
 }
 
-/// Applies the strategy of the kind, and the admission of pods.
-fn prepare(
+/// Applies the strategy of the kind.
+fn prepare(state: &mut ServerState, request: &ResourceRequest<'_>, options: &Options, object: &mut Value) {
+    let mut trial = ServiceAllocator::for_dry_run();
+    let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
+    let mut context =
+        PrepareContext { now: request.started, is_status: request.is_status(), allocator, store: &state.store };
+    request.strategy().prepare_for_create(&mut context, object);
+    encode::normalize_stored(request.target.version.typed, object);
+}
+
+/// Runs the admission of a new pod.
+fn admit_new_pod(
     state: &mut ServerState,
     request: &ResourceRequest<'_>,
-    options: &Options,
     name: &str,
     object: &mut Value,
 ) -> Result<(), ApiError> {
     let resource = &request.target.resource;
-    let mut trial = ServiceAllocator::for_dry_run();
-    let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    let mut context =
-        PrepareContext { now: request.now, is_status: request.is_status(), allocator, store: &state.store };
-    request.strategy().prepare_for_create(&mut context, object);
     if state.requires_service_accounts && lacks_default_account(&state.store, resource, object) {
         await_default_objects(state, request.now, request.namespace.as_deref().unwrap_or_default());
     }
     admit_pod(&state.store, &mut state.ids, state.requires_service_accounts, resource, object)
-        .map_err(|reason| ApiError::forbidden(resource, name, &reason))?;
-    encode::normalize_stored(request.target.version.typed, object);
-    Ok(())
+        .map_err(|reason| ApiError::forbidden(resource, name, &reason))
 }
 
 /// Checks the security level that the namespace enforces, and returns the warnings about another one.

@@ -12,6 +12,7 @@ use crate::auth::user::User;
 use crate::http::error::ApiError;
 use crate::http::media::ResponseFormat;
 use crate::http::request::Request;
+use crate::http::webhook_call::WebhookAnswers;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
 
@@ -35,8 +36,10 @@ pub(crate) fn create_for_controller(
 ) -> Result<Arc<Value>, ApiError> {
     let target = state.registry.preferred(group, plural).ok_or_else(ApiError::no_such_resource)?;
     let http_request = Request::new(Method::POST, "/").map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let answers = WebhookAnswers::default();
     let request = ResourceRequest {
         now,
+        started: now,
         http: &http_request,
         user: User::default(),
         target,
@@ -45,6 +48,7 @@ pub(crate) fn create_for_controller(
         subresource: "",
         format: ResponseFormat::PLAIN,
         controller: Some(maker.controller),
+        answers: &answers,
     };
     let options = Options { dry_run: false, manager: maker.manager.to_owned(), validation: FieldValidation::Ignore };
     Ok(create(state, &request, &options, object, Verb::Create, Vec::new())?.object.object())

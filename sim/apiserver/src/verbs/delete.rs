@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::admit::admit_delete;
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest};
 use crate::admission::namespace_lifecycle::check_namespace_deletable;
 use crate::encoding::protobuf::ProtobufError;
 use crate::encoding::{protobuf, yaml};
-use crate::http::error::{ApiError, details};
+use crate::http::error::{ApiError, details, warning_header};
 use crate::http::response::Response;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{
@@ -19,6 +20,7 @@ use crate::object::fields::{
 use crate::object::finalizers::{FOREGROUND, ORPHAN};
 use crate::object::key::StoredKey;
 use crate::object::stored::Stored;
+use crate::printing::convert::convert;
 use crate::printing::render;
 use crate::registry::conversion;
 use crate::registry::resource::Resource;
@@ -44,17 +46,36 @@ struct DeleteOptions {
     grace: Option<i64>,
     uid: Option<String>,
     resource_version: Option<String>,
+    /// The options as webhooks see them.
+    object: Value,
 }
 
 pub(crate) fn delete_from_request(
     state: &mut ServerState,
     request: &ResourceRequest<'_>,
 ) -> Result<Response, ApiError> {
+    let mut warnings = Vec::new();
+    let response = delete_admitted(state, request, &mut warnings).map_err(|error| error.with_warnings(&warnings))?;
+    Ok(with_warnings(response, &warnings))
+}
+
+fn with_warnings(response: Response, warnings: &[String]) -> Response {
+    warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning)))
+}
+
+/// Deletes an object, and adds the warnings of webhooks.
+fn delete_admitted(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Response, ApiError> {
     let delete_options = read_options(request)?;
     let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
     let (resource, strategy) = (&request.target.resource, request.strategy());
     check_namespace_deletable(resource, &request.name)?;
     check_preconditions(request, &request.name, &delete_options, &live)?;
+    let served = convert(&request.target, &live);
+    admit_delete(state, request, &delete_options.object, &request.name, &served, warnings)?;
     let key = request.key(&request.name);
     let attribution = request.attribution(&delete_options.options, Verb::Delete);
     let mut last = None;
@@ -124,8 +145,13 @@ pub(crate) fn delete_collection(state: &mut ServerState, request: &ResourceReque
         selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
     let attribution = request.attribution(&delete_options.options, Verb::Delete);
     let metadata = json!({ "resourceVersion": state.store.revision().to_string() });
+    let mut warnings = Vec::new();
     for (key, live) in &selected {
         check_preconditions(request, &key.name, &delete_options, live)?;
+        // The real server does not tell webhooks the names of the objects of a collection.
+        let served = convert(&request.target, live);
+        admit_delete(state, request, &delete_options.object, "", &served, &mut warnings)
+            .map_err(|error| error.with_warnings(&warnings))?;
     }
     if !delete_options.options.dry_run {
         for (key, _) in &selected {
@@ -133,10 +159,8 @@ pub(crate) fn delete_collection(state: &mut ServerState, request: &ResourceReque
         }
     }
     let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();
-    Ok(Response::from_json(
-        200,
-        render::list(&request.target, request.format.representation, request.now, &objects, metadata),
-    ))
+    let list = render::list(&request.target, request.format.representation, request.now, &objects, metadata);
+    Ok(with_warnings(Response::from_json(200, list), &warnings))
 }
 
 /// Deletes a stored object, or marks it while it has finalizers.
@@ -281,6 +305,7 @@ fn read_options(request: &ResourceRequest<'_>) -> Result<DeleteOptions, ApiError
                 ApiError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
             })?),
         };
+    let object = options_object(request, &body, requested, &options);
     let precondition = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(DeleteOptions {
         options,
@@ -288,7 +313,26 @@ fn read_options(request: &ResourceRequest<'_>) -> Result<DeleteOptions, ApiError
         grace,
         uid: precondition("/preconditions/uid"),
         resource_version: precondition("/preconditions/resourceVersion"),
+        object,
     })
+}
+
+/// Returns the options as webhooks see them: the body, or if there is none, the query.
+fn options_object(request: &ResourceRequest<'_>, body: &Value, policy: Option<&str>, options: &Options) -> Value {
+    let mut object = body.clone();
+    object["kind"] = json!("DeleteOptions");
+    object["apiVersion"] = json!("meta.k8s.io/v1");
+    if let Some(policy) = policy {
+        object["propagationPolicy"] = json!(policy);
+    }
+    if options.dry_run {
+        object["dryRun"] = json!(["All"]);
+    }
+    let seconds = request.http.parameter("gracePeriodSeconds").filter(|_| request.http.body.is_empty());
+    if let Some(seconds) = seconds.and_then(|seconds| seconds.parse::<i64>().ok()) {
+        object["gracePeriodSeconds"] = json!(seconds);
+    }
+    object
 }
 
 fn read_body(request: &ResourceRequest<'_>) -> Result<Value, ApiError> {

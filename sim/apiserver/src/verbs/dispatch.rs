@@ -19,6 +19,7 @@ use crate::http::media;
 use crate::http::request::{BODY_BYTES_MAX, Request};
 use crate::http::response::Response;
 use crate::http::route::Objects;
+use crate::http::webhook_call::WebhookAnswers;
 use crate::registry::resource::Target;
 use crate::state::crd_serving::serve_established_crd;
 use crate::state::server_state::ServerState;
@@ -31,6 +32,7 @@ pub(crate) fn handle_objects(
     request: &Request,
     user: User,
     path: Objects,
+    answers: &WebhookAnswers,
 ) -> Result<Response, ApiError> {
     if request.method == Method::POST {
         serve_established_crd(state, &path);
@@ -83,8 +85,19 @@ pub(crate) fn handle_objects(
     let translated = protobuf_body(request, &target);
     let request = translated.as_ref().unwrap_or(request);
     let namespace = path.namespace;
-    let request =
-        ResourceRequest { now, http: request, user, target, namespace, name, subresource, format, controller: None };
+    let request = ResourceRequest {
+        now,
+        started: answers.start.map_or(now, |start| start.time),
+        http: request,
+        user,
+        target,
+        namespace,
+        name,
+        subresource,
+        format,
+        controller: None,
+        answers,
+    };
     request.check_metadata_form(of_list)?;
     let response = dispatch(state, &request)?;
     let response = if format.is_beta { response.in_beta() } else { response }.in_notation(format.notation);

@@ -1,11 +1,11 @@
 //! The verbs of the API, one file each.
 
+mod admit;
 mod body;
 mod create;
 pub(crate) mod create_internal;
 pub(crate) mod delete;
 pub(crate) mod dispatch;
-mod json_patch;
 mod last_applied;
 mod list_options;
 mod manager_versions;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use http::Method;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::admission::attributes::{Attributes, Kind, Operation};
 use crate::auth::authorization_request::AuthorizationRequest;
 use crate::auth::user::User;
 use crate::http::error::{ApiError, warning_header};
@@ -13,6 +14,7 @@ use crate::http::media;
 use crate::http::media::{Representation, ResponseFormat};
 use crate::http::request::Request;
 use crate::http::response::Response;
+use crate::http::webhook_call::WebhookAnswers;
 use crate::object::field_error::FieldError;
 use crate::object::fields::format_timestamp;
 use crate::object::key::StoredKey;
@@ -20,6 +22,7 @@ use crate::object::stored::Stored;
 use crate::printing::render;
 use crate::registry::conversion;
 use crate::registry::resource::Target;
+use crate::state::server_state::ServerState;
 use crate::storage::journal::{Actor, Attribution, Verb};
 use crate::strategy::Strategy;
 use crate::strategy::kinds::strategy_for;
@@ -30,6 +33,8 @@ const MANAGER_BYTES_MAX: usize = 128;
 /// A parsed request about objects.
 pub(crate) struct ResourceRequest<'a> {
     pub(crate) now: Timestamp,
+    /// Time of the first run of the request, for the times in its objects. Only calls of webhooks lead to further runs.
+    pub(crate) started: Timestamp,
     /// The HTTP request.
     pub(crate) http: &'a Request,
     pub(crate) user: User,
@@ -42,6 +47,7 @@ pub(crate) struct ResourceRequest<'a> {
     pub(crate) format: ResponseFormat,
     /// Controller that makes the request, if it is not a client.
     pub(crate) controller: Option<&'static str>,
+    pub(crate) answers: &'a WebhookAnswers,
 }
 
 /// The options of a write.
@@ -68,7 +74,46 @@ pub(crate) struct WriteResult {
 
 impl ResourceRequest<'_> {
     pub(crate) fn timestamp(&self) -> String {
-        format_timestamp(self.now)
+        format_timestamp(self.started)
+    }
+
+    /// Returns the write as policies and webhooks see it.
+    pub(super) fn attributes<'b>(
+        &'b self,
+        state: &'b ServerState,
+        operation: Operation,
+        name: &'b str,
+        options: &'b Value,
+    ) -> Attributes<'b> {
+        let own_name = self.target.resource.is_namespace().then_some(name);
+        Attributes {
+            store: &state.store,
+            registry: &state.registry,
+            target: &self.target,
+            kind: Kind::from_target(&self.target),
+            namespace: self.namespace.as_deref().or(own_name).unwrap_or_default(),
+            name,
+            subresource: self.subresource,
+            operation,
+            user: &self.user,
+            dry_run: options.get("dryRun").is_some_and(|stages| *stages == json!(["All"])),
+            options,
+            answers: self.answers,
+        }
+    }
+
+    /// Returns the options of a create or an update as objects.
+    pub(super) fn options_object(&self, kind: &str, options: &Options) -> Value {
+        let mut object = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        for name in ["fieldManager", "fieldValidation"] {
+            if let Some(value) = self.http.parameter(name) {
+                object[name] = json!(value);
+            }
+        }
+        if options.dry_run {
+            object["dryRun"] = json!(["All"]);
+        }
+        object
     }
 
     /// Returns the attributes for authorization of this request with another verb.

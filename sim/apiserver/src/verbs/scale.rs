@@ -3,14 +3,16 @@
 use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
+use super::admit::SubresourceWrite;
 use super::normalize::validate_object;
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest};
+use crate::admission::attributes::Kind;
 use crate::encoding::yaml;
 use crate::http::error::{ApiError, warning_header};
 use crate::http::response::Response;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{group_version, metadata, resource_version, string_at};
+use crate::object::fields::{array_at, group_version, metadata, resource_version, string_at};
 use crate::object::stored::Stored;
 use crate::printing::convert::convert;
 use crate::printing::format::selector;
@@ -45,6 +47,10 @@ pub(crate) fn handle_scale(state: &mut ServerState, request: &ResourceRequest<'_
         let error = FieldError::invalid("spec.replicas", &desired, "must be greater than or equal to 0");
         return Err(ApiError::invalid_kind("autoscaling", "Scale", &request.name, &[error]));
     }
+    let mut admission_warnings = Vec::new();
+    let desired = admit_scale(state, request, &options, &live, &mut object, &mut admission_warnings)
+        .map_err(|error| error.with_warnings(&admission_warnings))?
+        .unwrap_or(desired);
     if desired != at_path(&live, &path_of(request, "specReplicasPath", ".spec.replicas")) {
         let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
         metadata(&mut object).insert("generation".to_owned(), json!(generation + 1));
@@ -58,7 +64,8 @@ pub(crate) fn handle_scale(state: &mut ServerState, request: &ResourceRequest<'_
     if object == ***stored {
         return Ok(Response::json(200, &build_scale(request, &live)));
     }
-    let warnings = request.strategy().warnings_on_update(&live, &object);
+    let mut warnings = admission_warnings;
+    warnings.extend(request.strategy().warnings_on_update(&live, &object));
     let written = if options.dry_run {
         std::sync::Arc::new(Stored::new(object))
     } else {
@@ -66,6 +73,69 @@ pub(crate) fn handle_scale(state: &mut ServerState, request: &ResourceRequest<'_
     };
     let response = Response::json(200, &build_scale(request, &written));
     Ok(warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning))))
+}
+
+/// Runs policies and webhooks, and returns the replicas if a webhook changed them.
+fn admit_scale(
+    state: &ServerState,
+    request: &ResourceRequest<'_>,
+    options: &Options,
+    live: &Value,
+    object: &mut Value,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Value>, ApiError> {
+    let kind = Kind { group: "autoscaling".to_owned(), version: "v1".to_owned(), kind: "Scale".to_owned() };
+    let write = SubresourceWrite { state, request, kind, options: request.options_object("UpdateOptions", options) };
+    let (old, path) = (build_scale(request, live), path_of(request, "specReplicasPath", ".spec.replicas"));
+    let mut scale = requested_scale(request, options, object, &path);
+    let requested = scale.pointer("/spec/replicas").cloned();
+    write.mutate(&mut scale, Some(&with_managers(old.clone(), scale_managers(live, &path))), warnings)?;
+    let changed = scale.pointer("/spec/replicas").cloned().filter(|changed| Some(changed) != requested.as_ref());
+    if let Some(desired) = &changed {
+        set(object, &path, desired.clone());
+    }
+    write.validate(&build_scale(request, object), Some(&old), warnings)?;
+    Ok(changed)
+}
+
+/// Returns the requested scale as mutating webhooks see it: that of a PUT has only the fields of its body.
+fn requested_scale(request: &ResourceRequest<'_>, options: &Options, object: &Value, path: &str) -> Value {
+    let mut scale = build_scale(request, object);
+    let body = yaml::read_json(&request.http.body).unwrap_or_default();
+    if request.http.method == http::Method::PUT {
+        for field in ["uid", "resourceVersion", "creationTimestamp"] {
+            if body["metadata"].get(field).is_none() {
+                metadata(&mut scale).remove(field);
+            }
+        }
+        scale["status"] = body.get("status").cloned().unwrap_or_else(|| json!({"replicas": 0}));
+    }
+    let mut managers = scale_managers(object, path);
+    for manager in managers.iter_mut().filter(|manager| manager["manager"] == json!(options.manager)) {
+        manager["time"] = json!(request.timestamp());
+    }
+    with_managers(scale, managers)
+}
+
+fn with_managers(mut scale: Value, managers: Vec<Value>) -> Value {
+    if !managers.is_empty() {
+        metadata(&mut scale).insert("managedFields".to_owned(), json!(managers));
+    }
+    scale
+}
+
+/// Returns the managers of the replicas of an object as managers of its scale.
+fn scale_managers(object: &Value, path: &str) -> Vec<Value> {
+    let pointer: String = path.split('.').filter(|part| !part.is_empty()).map(|part| format!("/f:{part}")).collect();
+    let owners = array_at(object, "/metadata/managedFields").iter();
+    let owners = owners.filter(|manager| manager["fieldsV1"].pointer(&pointer).is_some());
+    let convert = |manager: &Value| {
+        let mut manager = manager.clone();
+        manager["apiVersion"] = json!(API_VERSION);
+        manager["fieldsV1"] = json!({"f:spec": {"f:replicas": {}}});
+        manager
+    };
+    owners.map(convert).collect()
 }
 
 /// Checks that a custom resource has a value at `specReplicasPath`; without it there is no scale.

@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::admit::SubresourceWrite;
 use super::delete::{Propagation, delete_stored};
 use super::pod_log::read_log;
 use super::read::find_live;
-use super::resource_request::ResourceRequest;
+use super::resource_request::{Options, ResourceRequest};
 use super::review::{evaluate_review, issue_token};
 use super::scale::handle_scale;
+use crate::admission::attributes::Kind;
 use crate::admission::disruption_budget::blocking_budget;
 use crate::encoding::yaml;
-use crate::http::error::ApiError;
+use crate::http::error::{ApiError, warning_header};
 use crate::http::response::Response;
-use crate::object::fields::{array_at, finalizers, is_deleting, string_at};
+use crate::object::fields::{api_version, array_at, finalizers, is_deleting, metadata, string_at};
 use crate::object::stored::Stored;
 use crate::printing::render;
 use crate::state::server_state::ServerState;
@@ -37,10 +39,46 @@ pub(crate) fn handle_subresource(state: &mut ServerState, request: &ResourceRequ
     }
 }
 
+/// Runs policies and webhooks for an object that is posted to a subresource of a pod. Returns it, and the warnings.
+fn admit_posted(
+    state: &ServerState,
+    request: &ResourceRequest<'_>,
+    (group, kind): (&str, &str),
+    options: &Options,
+    mut body: Value,
+) -> Result<(Value, Vec<String>), ApiError> {
+    let kind = Kind { group: group.to_owned(), version: "v1".to_owned(), kind: kind.to_owned() };
+    body["apiVersion"] = json!(api_version(group, "v1"));
+    body["kind"] = json!(kind.kind);
+    metadata(&mut body).insert("namespace".to_owned(), json!(request.namespace));
+    if kind.kind == "Binding" {
+        let managers = json!([{
+            "manager": options.manager, "operation": "Update", "apiVersion": "v1", "time": request.timestamp(),
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:target": {}}, "subresource": request.subresource,
+        }]);
+        metadata(&mut body).insert("managedFields".to_owned(), managers);
+    }
+    let write = SubresourceWrite { state, request, kind, options: request.options_object("CreateOptions", options) };
+    let mut warnings = Vec::new();
+    let mutated = write.mutate(&mut body, None, &mut warnings);
+    mutated
+        .and_then(|()| write.validate(&body, None, &mut warnings))
+        .map_err(|error| error.with_warnings(&warnings))?;
+    Ok((body, warnings))
+}
+
+/// Returns the response to an object that was posted to a subresource of a pod.
+fn created_response(warnings: &[String]) -> Response {
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    let response = Response::json(201, &done);
+    warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning)))
+}
+
 /// Binds a pod to a node.
 fn bind(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
     let options = request.options("CreateOptions")?;
     let body = yaml::read_json(&request.http.body).map_err(ApiError::bad_request)?;
+    let (body, warnings) = admit_posted(state, request, ("", "Binding"), &options, body)?;
     let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
     let mut pod = Value::clone(&live);
     let node = string_at(&body, "/target/name").to_owned();
@@ -60,8 +98,7 @@ fn bind(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Respon
     if !options.dry_run {
         commit(state, request.now, &request.attribution(&options, Verb::Create), request.key(&request.name), pod);
     }
-    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Response::json(201, &done))
+    Ok(created_response(&warnings))
 }
 
 /// Evicts a pod unless a disruption budget forbids it.
@@ -71,6 +108,7 @@ fn evict(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Respo
     if string_at(&body, "/metadata/name") != request.name {
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
     }
+    let (body, warnings) = admit_posted(state, request, ("policy", "Eviction"), &options, body)?;
     let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
     let namespace = request.namespace.as_deref().unwrap_or_default();
     if let Some((budget, spare)) = blocking_budget(&state.store, namespace, &live) {
@@ -87,8 +125,7 @@ fn evict(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Respo
         let attribution = request.attribution(&options, Verb::Delete);
         delete_stored(state, request.now, &attribution, &request.key(&request.name), Propagation::Background);
     }
-    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Response::json(201, &done))
+    Ok(created_response(&warnings))
 }
 
 /// Replaces the finalizers of a namespace, and removes it if it was the last one.

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
+use super::admit::{mutate_updated, validate_write};
 use super::body::DecodedBody;
 use super::create::{check_allocation, create};
 use super::normalize::{normalize, validate_object};
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest, WriteResult};
 use super::{manager_versions, object_parts};
-use crate::admission::policies::enforce_policies;
 use crate::admission::quota::quota_violation;
 use crate::admission::volume_resize::resize_violation;
-use crate::admission::webhooks::check_webhooks_reachable;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{finalizers, is_deleting, metadata, name, resource_version, uid, value_at};
@@ -81,20 +80,41 @@ pub(crate) fn update(
     request: &ResourceRequest<'_>,
     options: &Options,
     stored: &Arc<Stored>,
-    mut object: Value,
+    object: Value,
     verb: Verb,
 ) -> Result<WriteResult, ApiError> {
+    let mut warnings = Vec::new();
+    let updated = update_admitted(state, request, options, stored, object, verb, &mut warnings);
+    let object = updated.map_err(|error| error.with_warnings(&warnings))?;
+    Ok(WriteResult { object, created: false, warnings })
+}
+
+/// Replaces a live object, and adds the warnings of webhooks and of its kind.
+fn update_admitted(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+    options: &Options,
+    stored: &Arc<Stored>,
+    mut object: Value,
+    verb: Verb,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<Stored>, ApiError> {
     let live = convert(&request.target, stored);
     check_preconditions(request, &live, &object)?;
     let immutable = changed_identity(&live, &object);
     let resets_managers = asks_for_reset(&object);
     let ignored = ignored_metadata(request, verb, &live, &object);
+    let absent = absent_metadata(verb, &object);
     restore_server_fields(request, &live, &mut object);
     let empty_values = normalize(request, &mut object);
     if resets_managers {
         metadata(&mut object).insert("managedFields".to_owned(), json!([]));
     }
     let mut object = if verb == Verb::Apply { object } else { track_writer(request, options, &live, ignored, object)? };
+    if mutate_updated(state, request, options, (&live, &absent), &mut object, warnings)? {
+        request.check_place(&object)?;
+        restore_server_fields(request, &live, &mut object);
+    }
     prepare(state, request, options, &live, &mut object)?;
     increment_generation(request, &live, &empty_values, &mut object);
     encode::normalize_stored(request.target.version.typed, &mut object);
@@ -102,11 +122,10 @@ pub(crate) fn update(
     let known_violations = validation::unchanged_violation_warnings(&request.target, &live, &object);
     validate_object(request, Some(&live), &object, immutable, &empty_values)
         .map_err(|error| error.with_warnings(&known_violations))?;
-    admit(&state.store, request, &live, &object)?;
-    let warnings = update_warnings(request, &live, &object, known_violations);
+    warnings.extend(update_warnings(request, &live, &object, known_violations));
+    admit(state, request, options, &live, &object, warnings)?;
     let object = to_storage_version(request, stored, object)?;
-    let object = store_update(state, request, options, verb, stored, object);
-    Ok(WriteResult { object, created: false, warnings })
+    Ok(store_update(state, request, options, verb, stored, object))
 }
 
 /// Returns the metadata of the request that the server ignores, but whose ownership the writer takes.
@@ -118,6 +137,12 @@ fn ignored_metadata(request: &ResourceRequest<'_>, verb: Verb, live: &Value, obj
         ignored.extend(["deletionTimestamp", "deletionGracePeriodSeconds"].map(requested));
     }
     ignored
+}
+
+/// Returns the metadata that a PUT lacks, which mutating webhooks therefore do not see.
+fn absent_metadata(verb: Verb, object: &Value) -> Vec<&'static str> {
+    let fields = ["creationTimestamp", "deletionTimestamp", "resourceVersion", "uid"].into_iter();
+    fields.filter(|field| verb == Verb::Update && object["metadata"].get(field).is_none()).collect()
 }
 
 /// Restores the parts of the live object that this request cannot change.
@@ -164,7 +189,7 @@ fn prepare(
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
     let mut context =
-        PrepareContext { now: request.now, is_status: request.is_status(), allocator, store: &state.store };
+        PrepareContext { now: request.started, is_status: request.is_status(), allocator, store: &state.store };
     request.strategy().prepare_for_update(&mut context, live, object)
 }
 
@@ -177,17 +202,24 @@ fn increment_generation(request: &ResourceRequest<'_>, live: &Value, empty_value
     }
 }
 
-/// Runs the admission of a write to the object itself.
-fn admit(store: &Store, request: &ResourceRequest<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
-    if !request.subresource.is_empty() {
-        return Ok(());
-    }
-    let resource = &request.target.resource;
-    if let Some(reason) = resize_violation(store, resource, live, object) {
+/// Runs the admission of a write that changes nothing more.
+fn admit(
+    state: &ServerState,
+    request: &ResourceRequest<'_>,
+    options: &Options,
+    live: &Value,
+    object: &Value,
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    let (resource, store) = (&request.target.resource, &state.store);
+    let is_whole = request.subresource.is_empty();
+    if let Some(reason) = resize_violation(store, resource, live, object).filter(|_| is_whole) {
         return Err(ApiError::forbidden(resource, &request.name, reason));
     }
-    enforce_policies(store, resource, request.namespace.as_deref(), Some(live), object)?;
-    check_webhooks_reachable(store, resource, request.namespace.as_deref(), "UPDATE")?;
+    validate_write(state, request, options, Some(live), &request.name, object, warnings)?;
+    if !is_whole {
+        return Ok(());
+    }
     let namespace = request.namespace.as_deref().unwrap_or_default();
     let violation = quota_violation(store, namespace, resource, Some(live), object);
     violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, &request.name, &reason)))

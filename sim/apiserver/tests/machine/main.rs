@@ -22,5 +22,7 @@ mod stand_in;
 mod stateful_sets_and_jobs;
 mod subresources;
 mod watches;
+mod webhook_port;
+mod webhooks;
 mod workloads;
 mod writes;

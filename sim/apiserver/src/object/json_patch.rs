@@ -8,8 +8,11 @@ const OPERATIONS_MAX: usize = 10_000;
 /// Nesting limit of the result: that of the parser. Copies could otherwise nest without limit.
 const DEPTH_MAX: usize = 128;
 
-/// Applies the operations in order; the first that fails rejects the whole patch.
-pub(super) fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
+/// Cause of most errors.
+const MISSING: &str = "missing value";
+
+/// Applies the operations in order; the first that fails rejects the whole patch. Errors have the texts of the real server.
+pub(crate) fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
     let operations = patch.as_array().ok_or("a JSON patch is a list of operations")?;
     if operations.len() > OPERATIONS_MAX {
         return Err(format!(
@@ -38,16 +41,21 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
 
 fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
-    let path = text("path").ok_or("a JSON patch operation has no path")?;
-    let value = || operation.get("value").cloned().ok_or_else(|| format!("no value for {path}"));
-    let from = || text("from").ok_or_else(|| format!("no from for {path}"));
-    match text("op").unwrap_or_default() {
+    let kind = text("op").unwrap_or_default();
+    let path = text("path").ok_or_else(|| format!("{kind} operation failed to decode path: {MISSING}"))?;
+    let value = || operation.get("value").cloned().ok_or_else(|| format!("operation, missing value field: {MISSING}"));
+    let from = || text("from").ok_or_else(|| format!("{kind} operation failed to decode from: {MISSING}"));
+    match kind {
         "add" => add(document, path, value()?),
         "remove" => remove(document, path).map(drop),
         "replace" => replace(document, path, value()?),
         "test" => {
             let (found, wanted) = (get(document, path)?, operation.get("value").unwrap_or(&Value::Null));
-            if found.unwrap_or(&Value::Null) == wanted { Ok(()) } else { Err(format!("testing value {path} failed")) }
+            if found.unwrap_or(&Value::Null) == wanted {
+                Ok(())
+            } else {
+                Err(format!("testing value {path} failed: test failed"))
+            }
         }
         "move" => {
             let moved = remove(document, from()?)?;
@@ -58,7 +66,7 @@ fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
             let copied = get(document, from()?)?.cloned().unwrap_or_default();
             add(document, path, copied)
         }
-        other => Err(format!("unexpected kind of operation: {other}")),
+        other => Err(format!("Unexpected kind: {other}")),
     }
 }
 
@@ -67,12 +75,12 @@ fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Str
     if path.is_empty() {
         return Ok(Some(document));
     }
-    let missing = || format!("the path {path} does not exist");
-    match parent(document, path)? {
+    let missing = || format!("test operation does not apply: is missing path: {path}: {MISSING}");
+    match parent(document, path).ok_or_else(missing)? {
         (Value::Object(map), name) => Ok(map.get(&name)),
         (Value::Array(list), index) => {
-            let index = index_in(list.len(), &index).ok_or_else(missing)?;
-            list.get(index).map(Some).ok_or_else(missing)
+            let position = index_in(list.len(), &index).filter(|position| *position < list.len());
+            position.map(|position| list.get(position)).ok_or_else(|| out_of_bounds("test", path, &index))
         }
         _ => Err(missing()),
     }
@@ -84,14 +92,14 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
         *document = value;
         return Ok(());
     }
-    let missing = || format!("the path {path} does not exist");
-    match parent(document, path)? {
+    let missing = |what: &str| format!("replace operation does not apply: doc is missing {what}: {path}: {MISSING}");
+    match parent(document, path).ok_or_else(|| missing("path"))? {
         (Value::Object(map), name) => drop(map.insert(name, value)),
         (Value::Array(list), index) => {
-            let index = index_in(list.len(), &index).ok_or_else(missing)?;
-            *list.get_mut(index).ok_or_else(missing)? = value;
+            let position = index_in(list.len(), &index);
+            *position.and_then(|position| list.get_mut(position)).ok_or_else(|| missing("key"))? = value;
         }
-        _ => return Err(missing()),
+        _ => return Err(missing("path")),
     }
     Ok(())
 }
@@ -104,10 +112,14 @@ fn index_in(length: usize, text: &str) -> Option<usize> {
     }
 }
 
-fn parent<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
-    let (above, last) = path.rsplit_once('/').ok_or_else(|| format!("the path {path} is not a pointer"))?;
-    let found = document.pointer_mut(above).ok_or_else(|| format!("the path {path} does not exist"))?;
-    Ok((found, last.replace("~1", "/").replace("~0", "~")))
+/// Returns the map or list that holds the value at a path, and the name or index of the value in it.
+fn parent<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
+    let (above, last) = path.rsplit_once('/')?;
+    Some((document.pointer_mut(above)?, last.replace("~1", "/").replace("~0", "~")))
+}
+
+fn out_of_bounds(kind: &str, path: &str, index: &str) -> String {
+    format!("error in {kind} for path: '{path}': Unable to access invalid index: {index}: invalid index referenced")
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
@@ -115,29 +127,30 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
         *document = value;
         return Ok(());
     }
-    match parent(document, path)? {
+    let missing = || format!("add operation does not apply: doc is missing path: {path:?}: {MISSING}");
+    match parent(document, path).ok_or_else(missing)? {
         (Value::Object(map), name) => drop(map.insert(name, value)),
         (Value::Array(list), index) => {
             let length = list.len();
             let position = if index == "-" { Some(length) } else { index_in(length + 1, &index) };
-            let position = position
-                .filter(|position| *position <= length)
-                .ok_or_else(|| format!("the index {index} is out of bounds"))?;
-            list.insert(position, value);
+            let position = position.filter(|position| *position <= length);
+            list.insert(position.ok_or_else(|| out_of_bounds("add", path, &index))?, value);
         }
-        _ => return Err(format!("the path {path} does not exist")),
+        _ => return Err(missing()),
     }
     Ok(())
 }
 
 fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
-    let missing = || format!("the path {path} does not exist");
-    match parent(document, path)? {
-        (Value::Object(map), name) => map.remove(&name).ok_or_else(missing),
-        (Value::Array(list), index) => {
-            let index = index_in(list.len(), &index).ok_or_else(missing)?;
-            if index < list.len() { Ok(list.remove(index)) } else { Err(missing()) }
-        }
+    let missing = || format!("remove operation does not apply: doc is missing path: {path:?}: {MISSING}");
+    match parent(document, path).ok_or_else(missing)? {
+        (Value::Object(map), name) => map.remove(&name).ok_or_else(|| {
+            format!("error in remove for path: '{path}': Unable to remove nonexistent key: {name}: {MISSING}")
+        }),
+        (Value::Array(list), index) => match index_in(list.len(), &index).filter(|position| *position < list.len()) {
+            Some(position) => Ok(list.remove(position)),
+            None => Err(out_of_bounds("remove", path, &index)),
+        },
         _ => Err(missing()),
     }
 }
