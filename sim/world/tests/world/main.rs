@@ -4,3 +4,4 @@
 mod command;
 mod engine;
 mod large;
+mod webhooks;
