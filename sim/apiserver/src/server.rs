@@ -29,6 +29,7 @@ use crate::state::server_state::ServerState;
 use crate::state::watch::Watch;
 use crate::storage::ids::Ids;
 use crate::storage::journal::Write;
+use crate::verbs::convert_by_webhook::convert_objects;
 use crate::verbs::dispatch::handle_objects;
 use crate::writes::workload_triggers::reschedule_running_pods;
 
@@ -239,6 +240,21 @@ impl ApiServer {
     pub fn watch_headers(&self, id: WatchId) -> Vec<(&'static str, String)> {
         let media = self.state.watches.get(id).map_or("application/json", Watch::media);
         vec![("content-type", media.to_owned())]
+    }
+
+    /// Returns the conversion webhooks that must be called before the next events of a watch are read. A failed conversion
+    /// leaves the objects as they are stored.
+    pub fn watch_calls(&self, id: WatchId, answers: &WebhookAnswers) -> Vec<WebhookCall> {
+        let Some(watch) = self.state.watches.get(id) else { return Vec::new() };
+        let target = &watch.scope.target;
+        if target.resource.conversion.is_none() {
+            return Vec::new();
+        }
+        let (store, objects) = (&self.state.store, watch.unread_objects(&self.state.store));
+        match convert_objects(store, &target.resource, &target.api_version(), &objects, answers) {
+            Err(ApiError::AwaitsWebhooks(calls)) => calls,
+            Ok(()) | Err(_) => Vec::new(),
+        }
     }
 
     /// Returns the events of a watch since the last call: lines of JSON, or Protobuf messages with their length before them.

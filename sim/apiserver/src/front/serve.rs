@@ -31,6 +31,7 @@ use crate::http::media;
 use crate::http::request::{BODY_BYTES_MAX, Headers, Request};
 use crate::http::response::{Response, WatchId};
 use crate::http::subject::Subject;
+use crate::http::webhook_call::WebhookAnswers;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -262,14 +263,27 @@ fn events(front: Front, id: WatchId) -> impl Stream<Item = Result<Frame<Bytes>, 
 
 /// Returns the next events of a watch, or `None` when it has ended.
 async fn next_lines(watch: &OpenWatch) -> Option<Bytes> {
+    let mut answers = WebhookAnswers::default();
     loop {
         let mut changed = pin!(watch.front.server.changed());
         changed.as_mut().enable();
         let now = (watch.front.clock)();
-        let (lines, closed, wakes_at) = watch.front.server.with(|machine| {
+        let read = watch.front.server.with(|machine| {
+            let calls = machine.watch_calls(watch.id, &answers);
+            if !calls.is_empty() {
+                return Err(calls);
+            }
             let lines = machine.watch_events(watch.id, now);
-            (lines, machine.watch_is_closed(watch.id), machine.watch_wakes_at(watch.id))
+            Ok((lines, machine.watch_is_closed(watch.id), machine.watch_wakes_at(watch.id)))
         });
+        let (lines, closed, wakes_at) = match read {
+            Ok(read) => read,
+            Err(calls) => {
+                let end = tokio::time::Instant::now() + webhooks::REQUEST_MAX;
+                webhooks::call_all(watch.front.port.webhooks.as_deref(), &calls, end, &mut answers).await;
+                continue;
+            }
+        };
         if !lines.is_empty() {
             return Some(lines.concat().into());
         }

@@ -16,7 +16,7 @@ use crate::http::webhook_call::{WebhookAnswer, WebhookAnswers, WebhookCall};
 use crate::server::{Handled, WEBHOOK_ROUNDS_MAX};
 
 /// Longest duration of a request that waits for webhooks, as in the real server.
-const REQUEST_MAX: Duration = Duration::from_secs(34);
+pub(super) const REQUEST_MAX: Duration = Duration::from_secs(34);
 /// Error of a call that takes too long, as Go's HTTP client words it.
 const TIMED_OUT: &str = "context deadline exceeded";
 /// Error of every call if nothing makes them.
@@ -48,15 +48,25 @@ pub(super) async fn handle(
             Handled::Response(response) => return response,
             Handled::Calls(calls) => calls,
         };
-        let replies = join_all(calls.iter().map(|call| call_in_time(caller, call, end))).await;
-        for (call, answer) in calls.iter().zip(replies) {
-            answers.add(call, answer);
-        }
+        call_all(caller, &calls, end, &mut answers).await;
         if Instant::now() >= end {
             break;
         }
     }
     timeout_response()
+}
+
+/// Makes calls at the same time, and adds their answers.
+pub(super) async fn call_all(
+    caller: Option<&dyn WebhookCaller>,
+    calls: &[WebhookCall],
+    end: Instant,
+    answers: &mut WebhookAnswers,
+) {
+    let replies = join_all(calls.iter().map(|call| call_in_time(caller, call, end))).await;
+    for (call, answer) in calls.iter().zip(replies) {
+        answers.add(call, answer);
+    }
 }
 
 async fn call_in_time(caller: Option<&dyn WebhookCaller>, call: &WebhookCall, end: Instant) -> WebhookAnswer {

@@ -18,7 +18,7 @@ pub(super) fn is_in_version(target: &Target, object: &Value) -> bool {
 }
 
 /// Returns a stored object in the version of the request. A built-in kind is converted; a custom resource is pruned and
-/// defaulted by the schema of that version, as with the conversion strategy `None`.
+/// defaulted by the schema of that version; one that a webhook has converted is only pruned.
 pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     if is_in_version(target, object) {
         return object.clone();
@@ -26,11 +26,16 @@ pub(crate) fn convert(target: &Target, object: &Arc<Value>) -> Arc<Value> {
     if !target.resource.custom {
         return Arc::new(conversion::to_request_version(target, object));
     }
-    let mut converted = Value::clone(object);
-    converted["apiVersion"] = json!(target.api_version());
+    let api_version = target.api_version();
+    let by_webhook = target.resource.conversion.as_ref().and_then(|webhook| webhook.find(object, &api_version));
+    let has_defaults = by_webhook.is_none();
+    let mut converted = by_webhook.unwrap_or_else(|| Value::clone(object));
+    converted["apiVersion"] = json!(api_version);
     if let Some(rules) = &target.version.schema {
         custom_resource::prune(rules, &mut converted);
-        custom_resource::fill_defaults(rules, &mut converted);
+        if has_defaults {
+            custom_resource::fill_defaults(rules, &mut converted);
+        }
     }
     Arc::new(converted)
 }

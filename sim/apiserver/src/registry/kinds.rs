@@ -91,6 +91,7 @@ fn add(resources: &mut BTreeMap<(String, String), Resource>, group: &str, versio
         custom: false,
         storage: version.to_owned(),
         versions: Vec::new(),
+        conversion: None,
         kind,
     });
     found.versions.push(Arc::new(built));

@@ -5,3 +5,4 @@ pub(crate) mod kinds;
 pub(crate) mod resource;
 pub(crate) mod served;
 pub(crate) mod types;
+pub(crate) mod webhook_conversion;

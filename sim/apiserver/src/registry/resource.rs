@@ -8,6 +8,7 @@ use sindri_merge::Shape;
 
 use crate::object::fields::{api_version, array_at, string_at};
 use crate::registry::types::{METADATA, SchemaType};
+use crate::registry::webhook_conversion::WebhookConversion;
 use crate::schema::cel_rules::ValidationRules;
 
 /// Verbs of custom resources.
@@ -34,6 +35,8 @@ pub(crate) struct Resource {
     pub(crate) storage: String,
     /// Served versions, the preferred first.
     pub(crate) versions: Vec<Arc<Version>>,
+    /// Webhook that converts custom resources between versions.
+    pub(crate) conversion: Option<Arc<WebhookConversion>>,
 }
 
 /// One version of a resource.
@@ -133,8 +136,16 @@ impl Resource {
             custom: true,
             storage: string_at(storage, "/name").to_owned(),
             versions,
+            conversion: read_conversion(definition),
         })
     }
+}
+
+/// Returns the conversion webhook of a CRD.
+fn read_conversion(definition: &Value) -> Option<Arc<WebhookConversion>> {
+    let is_webhook = string_at(definition, "/spec/conversion/strategy") == "Webhook";
+    let settings = definition.pointer("/spec/conversion/webhook").filter(|_| is_webhook)?;
+    Some(Arc::new(WebhookConversion::new(settings.clone())))
 }
 
 fn read_version(definition: &Value, version: &Value) -> Version {

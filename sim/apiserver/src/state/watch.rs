@@ -136,6 +136,14 @@ impl Watch {
         lines
     }
 
+    /// Returns the objects of the events that were not read yet.
+    pub(crate) fn unread_objects<'a>(&self, store: &'a Store) -> Vec<&'a Value> {
+        let resource = &self.scope.target.resource;
+        let events = store.events_after(self.cursor);
+        let events = events.filter(|event| event.key.group == resource.group && event.key.plural == resource.plural);
+        events.flat_map(|event| event.before.iter().chain([&event.object])).map(|object| &****object).collect()
+    }
+
     fn expired(&self, store: &Store) -> Bytes {
         let message = format!("too old resource version: {} ({})", self.cursor, store.compacted() + 1);
         self.encode("ERROR", ApiError::expired(message).to_value().to_string().as_bytes())

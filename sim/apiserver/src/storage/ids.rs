@@ -1,5 +1,7 @@
 //! Source of generated values: UIDs, name suffixes and random choices, from a generator with a seed.
 
+use sha2::{Digest, Sha256};
+
 /// SplitMix64 generator: accepts every seed, and its state is one number.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
@@ -12,6 +14,18 @@ const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Maps a text to the characters of generated names, as for hashes in names.
 pub(crate) fn safe_encode(text: &str) -> String {
     text.bytes().map(|byte| char::from(NAME_CHARACTERS[usize::from(byte) % NAME_CHARACTERS.len()])).collect()
+}
+
+/// Returns a UID that depends on some texts only.
+pub(crate) fn digest_uid(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part.len().to_be_bytes());
+        digest.update(part);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.finalize()[..16]);
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
 impl Ids {

@@ -8,6 +8,7 @@ use sindri_merge::{Writer, track_update};
 
 use super::admit::{mutate_created, validate_write};
 use super::body::DecodedBody;
+use super::convert_by_webhook::convert_to_storage;
 use super::normalize::{normalize, validate_object};
 use super::resource_request::{Options, ResourceRequest, WriteResult};
 use crate::admission::limit_range::apply_limit_ranges;
@@ -89,7 +90,7 @@ fn create_admitted(
     }
     check_quotas(&state.store, request, &name, &object)?;
     check_absent(&state.store, request, &name)?;
-    let object = conversion::to_storage_version(&request.target, object);
+    let object = convert_to_storage(&state.store, request, object)?;
     let object = if options.dry_run {
         Arc::new(Stored::new(object))
     } else {

@@ -3,6 +3,7 @@
 use http::Method;
 use jiff::Timestamp;
 
+use super::convert_by_webhook::convert_read_objects;
 use super::create::create_from_request;
 use super::delete::{delete_collection, delete_from_request};
 use super::object_parts::is_part;
@@ -99,6 +100,7 @@ pub(crate) fn handle_objects(
         answers,
     };
     request.check_metadata_form(of_list)?;
+    convert_read_objects(&state.store, &request)?;
     let response = dispatch(state, &request)?;
     let response = if format.is_beta { response.in_beta() } else { response }.in_notation(format.notation);
     Ok(match &request.target.version.deprecation {

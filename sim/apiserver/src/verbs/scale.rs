@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use sindri_merge::{ApplyError, Writer, apply, merge_patch, track_update};
 
 use super::admit::SubresourceWrite;
+use super::convert_by_webhook::convert_to_storage;
 use super::normalize::validate_object;
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest};
@@ -17,7 +18,6 @@ use crate::object::stored::Stored;
 use crate::printing::convert::convert;
 use crate::printing::format::selector;
 use crate::printing::table::at_path;
-use crate::registry::conversion;
 use crate::schema::custom_resource;
 use crate::state::server_state::ServerState;
 use crate::storage::journal::Verb;
@@ -60,7 +60,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, request: &ResourceRequest<'_
     if let Some(rules) = &request.target.version.schema {
         custom_resource::fill_defaults(rules, &mut object);
     }
-    object["apiVersion"] = json!(conversion::storage_api_version(&request.target.resource));
+    let object = convert_to_storage(&state.store, request, object)?;
     if object == ***stored {
         return Ok(Response::json(200, &build_scale(request, &live)));
     }
@@ -71,7 +71,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, request: &ResourceRequest<'_
     } else {
         commit(state, request.now, &request.attribution(&options, verb), request.key(&request.name), object)
     };
-    let response = Response::json(200, &build_scale(request, &written));
+    let response = Response::json(200, &build_scale(request, &convert(&request.target, &written)));
     Ok(warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning))))
 }
 

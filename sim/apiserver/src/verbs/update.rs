@@ -7,6 +7,7 @@ use sindri_merge::{Writer, track_update};
 
 use super::admit::{mutate_updated, validate_write};
 use super::body::DecodedBody;
+use super::convert_by_webhook::convert_to_storage;
 use super::create::{check_allocation, create};
 use super::normalize::{normalize, validate_object};
 use super::read::find_live;
@@ -124,7 +125,7 @@ fn update_admitted(
         .map_err(|error| error.with_warnings(&known_violations))?;
     warnings.extend(update_warnings(request, &live, &object, known_violations));
     admit(state, request, options, &live, &object, warnings)?;
-    let object = to_storage_version(request, stored, object)?;
+    let object = to_storage_version(&state.store, request, stored, object)?;
     Ok(store_update(state, request, options, verb, stored, object))
 }
 
@@ -238,8 +239,13 @@ fn update_warnings(
 }
 
 /// Converts an object to its storage version, in which some fields are immutable.
-fn to_storage_version(request: &ResourceRequest<'_>, stored: &Stored, object: Value) -> Result<Value, ApiError> {
-    let object = conversion::to_storage_version(&request.target, object);
+fn to_storage_version(
+    store: &Store,
+    request: &ResourceRequest<'_>,
+    stored: &Stored,
+    object: Value,
+) -> Result<Value, ApiError> {
+    let object = convert_to_storage(store, request, object)?;
     let errors = conversion::immutable_field_errors(&request.target, stored, &object);
     if errors.is_empty() {
         return Ok(object);

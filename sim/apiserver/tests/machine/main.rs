@@ -4,6 +4,7 @@ mod access;
 mod admin;
 mod apply;
 mod bootstrap;
+mod conversion_webhooks;
 mod discovery;
 mod errors;
 mod faults;

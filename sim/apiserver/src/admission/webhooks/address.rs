@@ -1,8 +1,9 @@
 //! Address of a webhook: its URL, or that to which its Service resolves.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use super::configured::Webhook;
 use crate::object::fields::{array_at, string_at, value_at};
 use crate::storage::store::Store;
 
@@ -10,22 +11,22 @@ use crate::storage::store::Store;
 const PORT: u16 = 443;
 
 /// Address of a webhook.
-pub(super) struct Address {
+pub(crate) struct Address {
     /// URL with the timeout, as in error messages.
-    pub(super) url: String,
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) server_name: String,
+    pub(crate) url: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) server_name: String,
     /// Reason for which the Service does not resolve.
-    pub(super) failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
-/// Returns the address of a webhook.
-pub(super) fn resolve(store: &Store, webhook: &Webhook<'_>) -> Address {
-    let seconds = webhook.timeout().as_secs();
-    match webhook.settings.pointer("/clientConfig/service").filter(|service| service.is_object()) {
+/// Returns the address of a webhook with this `clientConfig`.
+pub(crate) fn resolve(store: &Store, client_config: &Value, timeout: Duration) -> Address {
+    let seconds = timeout.as_secs();
+    match client_config.get("service").filter(|service| service.is_object()) {
         Some(service) => resolve_service(store, service, seconds),
-        None => split_url(webhook.text("/clientConfig/url"), seconds),
+        None => split_url(string_at(client_config, "/url"), seconds),
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Nothing is sent here. A webhook whose answer is missing ends the request with [`ApiError::AwaitsWebhooks`].
 
-mod address;
+pub(crate) mod address;
 mod conditions;
 mod configured;
 mod denial;
 pub(crate) mod mutating;
-mod reply;
+pub(crate) mod reply;
 mod review;
 pub(crate) mod validating;
 
@@ -86,7 +86,7 @@ fn prepare_call(
     })?;
     let request = review::request(attributes, target, objects);
     let (id, body) = review::identify(webhook, round, review_version, request);
-    let address = address::resolve(attributes.store, webhook);
+    let address = address::resolve(attributes.store, &webhook.settings["clientConfig"], webhook.timeout());
     let failure = address.failure;
     let call = WebhookCall {
         id,

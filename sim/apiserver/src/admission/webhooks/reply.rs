@@ -65,7 +65,7 @@ fn check_kind(review: &Value, expected: &str) -> Result<(), String> {
 }
 
 /// Returns the error of the real server's HTTP client for a response that is no success.
-fn describe_status(status: u16, text: &str) -> String {
+pub(crate) fn describe_status(status: u16, text: &str) -> String {
     let known = match status {
         400 => "the server rejected our request for an unknown reason",
         401 => "the server has asked for the client to provide credentials",

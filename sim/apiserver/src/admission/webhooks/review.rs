@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::configured::Webhook;
 use crate::admission::attributes::{Attributes, Kind, Objects};
 use crate::printing::convert::convert;
 use crate::registry::resource::Target;
+use crate::storage::ids::digest_uid;
 
 /// API group of reviews.
 pub(super) const REVIEW_GROUP: &str = "admission.k8s.io";
@@ -61,14 +61,7 @@ pub(super) fn in_version(attributes: &Attributes<'_>, target: &Target, object: &
 
 /// Returns the UID of a review, which depends on the webhook and the content only, and the review in JSON.
 pub(super) fn identify(webhook: &Webhook<'_>, round: usize, version: &str, mut request: Value) -> (String, String) {
-    let mut digest = Sha256::new();
-    for part in [webhook.id.as_str(), &round.to_string(), &request.to_string()] {
-        digest.update(part.len().to_be_bytes());
-        digest.update(part);
-    }
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest.finalize()[..16]);
-    let uid = uuid::Builder::from_random_bytes(bytes).into_uuid().to_string();
+    let uid = digest_uid(&[&webhook.id, &round.to_string(), &request.to_string()]);
     request["uid"] = json!(uid);
     let review = json!({
         "kind": "AdmissionReview", "apiVersion": format!("{REVIEW_GROUP}/{version}"),
