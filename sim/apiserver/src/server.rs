@@ -10,6 +10,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::auth::access;
+use crate::auth::authorization_request::AuthorizationRequest;
+use crate::auth::flow::{FlowHeaders, flow_headers};
 use crate::bootstrap::{initial_store, remove_objects_of_controllers};
 use crate::controllers::namespace::create_namespace;
 use crate::controllers::{node, run};
@@ -238,8 +240,10 @@ impl ApiServer {
     /// Returns the headers of a watch.
     #[must_use]
     pub fn watch_headers(&self, id: WatchId) -> Vec<(&'static str, String)> {
-        let media = self.state.watches.get(id).map_or("application/json", Watch::media);
-        vec![("content-type", media.to_owned())]
+        let watch = self.state.watches.get(id);
+        let media = watch.map_or("application/json", Watch::media);
+        let flow = watch.map(|watch| watch.flow_headers.clone()).unwrap_or_default();
+        std::iter::once(("content-type", media.to_owned())).chain(flow).collect()
     }
 
     /// Returns the conversion webhooks that must be called before the next events of a watch are read. A failed conversion
@@ -355,6 +359,18 @@ impl ApiServer {
         result
     }
 
+    /// Adds headers to a response, or to those of a watch.
+    fn with_flow_headers(&mut self, response: Response, flow: Option<FlowHeaders>) -> Response {
+        let Some(flow) = flow else { return response };
+        if let Response::Watch(id) = response {
+            if let Some(watch) = self.state.watches.get_mut(id) {
+                watch.flow_headers = flow.into();
+            }
+            return response;
+        }
+        flow.into_iter().fold(response, |response, (name, value)| response.with_header(name, value))
+    }
+
     fn respond_once(
         &mut self,
         now: Timestamp,
@@ -365,7 +381,10 @@ impl ApiServer {
             Route::Watch(inner) => (&request.as_watch(), *inner),
             other => (request, other),
         };
-        let user = access::authorize_request(&self.state.authenticator, &self.state.store, request, &route);
+        let user = access::identify_user(&self.state.authenticator, &self.state.store, request);
+        let attributes = AuthorizationRequest::from_request(request, &route);
+        let flow = user.as_ref().ok().and_then(|user| flow_headers(&self.state.store, user, &attributes));
+        let user = user.and_then(|user| access::authorize(&self.state.store, &user, &attributes).map(|()| user));
         let is_document = matches!(route, Route::Version | Route::Keys | Route::Issuer | Route::OpenApi2);
         let is_document = is_document || matches!(route, Route::OpenApi3Index | Route::OpenApi3 { .. });
         let result = match (user, route) {
@@ -381,6 +400,7 @@ impl ApiServer {
         }
         let response = result.unwrap_or_else(to_response);
         let response = if is_document { response } else { response.in_form(request) };
+        let response = self.with_flow_headers(response, flow);
         Ok(if request.method == Method::HEAD { response.without_body() } else { response.encoded(request) })
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct Watch {
     /// Injected fault: number of events left, and the kind of the break.
     breaks: Option<(usize, StreamEnd)>,
     cut: bool,
+    /// Headers that name the FlowSchema of the request.
+    pub(crate) flow_headers: Vec<(&'static str, String)>,
 }
 
 impl Watch {
@@ -69,6 +71,7 @@ impl Watch {
             began: false,
             breaks: None,
             cut: false,
+            flow_headers: Vec::new(),
         }
     }
 
