@@ -571,3 +571,34 @@ fn subresources_and_collections_are_reviewed() {
         "admission webhook \"hook.test\" attempted to modify the object, which is not supported for this operation";
     assert_eq!(failed.failure(), (500, "InternalError", format!("Internal error occurred: {reason}").as_str()));
 }
+
+#[test]
+fn controllers_obey_policies_and_unresolved_services_but_call_no_webhooks() {
+    let pods =
+        json!({"rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]});
+    let mut unresolved = pods.clone();
+    unresolved["clientConfig"] = json!({"service": {"name": "hooks", "namespace": "default"}});
+    for (changes, expected) in [(&pods, 1), (&unresolved, 0)] {
+        let mut machine = Machine::new();
+        machine.server = machine.server.clone().with_workloads();
+        configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test", changes)]);
+        machine.post("/apis/apps/v1/namespaces/default/deployments", &crate::harness::deployment("web"));
+        machine.advance(10_000);
+        let found = machine.get("/api/v1/namespaces/default/pods");
+        assert_eq!(found.body["items"].as_array().map(Vec::len), Some(expected), "{changes}");
+    }
+    let mut machine = Machine::new();
+    machine.server = machine.server.clone().with_workloads();
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let constraints = json!({"resourceRules": pods["rules"]});
+    let policy = json!({"metadata": {"name": "no-pods"}, "spec": {
+        "matchConstraints": constraints, "validations": [{"expression": "false", "message": "no pods"}],
+    }});
+    assert_eq!(machine.post(&format!("{group}/validatingadmissionpolicies"), &policy).status, 201);
+    let binding =
+        json!({"metadata": {"name": "no-pods"}, "spec": {"policyName": "no-pods", "validationActions": ["Deny"]}});
+    assert_eq!(machine.post(&format!("{group}/validatingadmissionpolicybindings"), &binding).status, 201);
+    machine.post("/apis/apps/v1/namespaces/default/deployments", &crate::harness::deployment("web"));
+    machine.advance(10_000);
+    assert_eq!(machine.get("/api/v1/namespaces/default/pods").body["items"], json!([]));
+}
