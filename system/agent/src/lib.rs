@@ -16,12 +16,12 @@ mod target;
 mod telemetry;
 
 pub use agent::{Agent, AgentError};
-pub use cluster::RetryPolicy;
 pub use cluster::ignore::IgnoredFields;
 pub use cluster::namespaces::AGENT_NAMESPACE;
 pub use cluster::ownership::{
     CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, Ownership, PRUNE_ANNOTATION, STACK_ANNOTATION, STACK_LABEL,
 };
+pub use cluster::{Limits, RetryPolicy};
 pub use inspect::{list_orphans, preview_passes};
 pub use leader::lease::LEASE_NAME;
 pub use pass::inventory::INVENTORY_LABEL;

@@ -5,6 +5,7 @@ mod connect;
 mod discovery;
 mod error;
 pub(crate) mod ignore;
+mod limits;
 mod live_object;
 pub(crate) mod namespaces;
 mod objects;
@@ -20,6 +21,7 @@ pub(crate) mod write_gate;
 
 pub use connect::{ConnectError, Sender, kube_client, sender};
 pub use error::{ClusterError, FailedOperation, Retry};
+pub use limits::Limits;
 pub use live_object::LiveObject;
 pub use objects::{AppliedObject, ApplyMode, ApplyPatch, Cluster, DeleteResult};
 pub use resource::ApiResource;

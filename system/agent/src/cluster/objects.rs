@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::connect::Sender;
 use super::discovery::Discovery;
 use super::error::ClusterError;
+use super::limits::Limits;
 use super::live_object::LiveObject;
 use super::namespaces::{AGENT_NAMESPACE, DEFAULT_NAMESPACE};
 use super::ownership::{STACK_LABEL, without_ownership};
@@ -36,8 +37,6 @@ use crate::telemetry::metrics::Metrics;
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// Objects per page of a list.
-const PAGE_SIZE: usize = 500;
 /// Most pages of one list.
 const PAGES_MAX: usize = 10_000;
 /// Initial capacity for a serialized object; most are smaller.
@@ -150,7 +149,7 @@ impl<T> Page<T> {
 impl Cluster {
     /// Returns a client that sends requests by `sender`; see [`super::sender()`].
     pub fn new(sender: Sender, retry_policy: RetryPolicy) -> Self {
-        let api = ApiClient::new(sender, retry_policy, Arc::default());
+        let api = ApiClient::new(sender, retry_policy, Arc::default(), Limits::default());
         Self {
             api,
             discovery: Arc::default(),
@@ -178,6 +177,18 @@ impl Cluster {
     pub(crate) fn reserved_namespaces(&self) -> impl Iterator<Item = &str> {
         let own = self.namespace_scope.is_none().then_some(AGENT_NAMESPACE);
         own.into_iter().chain(self.reserved_namespaces.iter().map(String::as_str))
+    }
+
+    /// Sets the limits of the agent's work.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.api.set_limits(limits);
+        self
+    }
+
+    /// Returns the limits of the agent's work.
+    pub(crate) fn limits(&self) -> Limits {
+        self.api.limits()
     }
 
     /// Counts requests in these metrics.
@@ -415,7 +426,7 @@ impl Cluster {
         namespace: Option<&str>,
     ) -> Result<Option<Vec<LiveObject>>, ClusterError> {
         let operation = Operation::Other(format!("list {}", resource.plural));
-        let path = format!("{}?limit={PAGE_SIZE}", resource.path(namespace));
+        let path = format!("{}?limit={}", resource.path(namespace), self.limits().list_page);
         let request = ApiRequest::get(operation, path).accepting(METADATA_LIST);
         let page = self.read_page(&request, resource).await?;
         Ok(page.next.is_none().then_some(page.objects))
@@ -459,7 +470,7 @@ impl Cluster {
         query: &str,
     ) -> Result<(Vec<LiveObject>, String), ClusterError> {
         let namespace = namespace.or(self.namespace_scope().filter(|_| resource.namespaced));
-        let base = format!("{}?limit={PAGE_SIZE}&{query}", resource.path(namespace));
+        let base = format!("{}?limit={}&{query}", resource.path(namespace), self.limits().list_page);
         let mut request = ApiRequest::get(Operation::Other(operation), base.clone()).accepting(METADATA_LIST);
         let mut objects = Vec::new();
         for _ in 0..PAGES_MAX {

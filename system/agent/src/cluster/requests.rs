@@ -22,6 +22,7 @@ use tower::ServiceExt;
 
 use super::connect::Sender;
 use super::error::{ClusterError, FailedOperation};
+use super::limits::Limits;
 use super::retry::RetryPolicy;
 use super::write_gate::WriteGate;
 use crate::telemetry::metrics::Metrics;
@@ -33,8 +34,6 @@ const ENDED: &str = "the target state changed before it was sent";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The same for a ping, so that an unresponsive cluster does not delay heartbeats for longer.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Requests in flight at the same time, of all passes together; watches and pings are not counted.
-const IN_FLIGHT_MAX: usize = 128;
 /// Largest response body.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -44,6 +43,7 @@ pub(super) struct ApiClient {
     sender: Sender,
     retry_policy: RetryPolicy,
     metrics: Arc<Metrics>,
+    limits: Limits,
     in_flight: Arc<Semaphore>,
     /// Absent without leader election: then every write is allowed.
     write_gate: Arc<OnceLock<WriteGate>>,
@@ -135,12 +135,13 @@ impl ApiResponse {
 }
 
 impl ApiClient {
-    pub(super) fn new(sender: Sender, retry_policy: RetryPolicy, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(sender: Sender, retry_policy: RetryPolicy, metrics: Arc<Metrics>, limits: Limits) -> Self {
         Self {
             sender,
             retry_policy,
             metrics,
-            in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+            limits,
+            in_flight: Arc::new(Semaphore::new(limits.requests_in_flight)),
             write_gate: Arc::default(),
             shutdown: CancellationToken::new(),
             deadline: None,
@@ -156,7 +157,17 @@ impl ApiClient {
 
     /// Returns a client of the same cluster with its own limits, which is neither cancelled nor gated with this one.
     pub(super) fn independent(&self) -> Self {
-        Self::new(self.sender.clone(), self.retry_policy, self.metrics.clone())
+        Self::new(self.sender.clone(), self.retry_policy, self.metrics.clone(), self.limits)
+    }
+
+    /// Sets the limits.
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        (self.limits, self.in_flight) = (limits, Arc::new(Semaphore::new(limits.requests_in_flight)));
+    }
+
+    /// Returns the limits.
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Counts requests in these metrics.
@@ -343,6 +354,8 @@ mod tests {
 
     use super::*;
 
+    const IN_FLIGHT_MAX: usize = 3;
+
     /// Client of a cluster that never responds, and the number of requests that it received.
     fn silent_client() -> (ApiClient, Arc<AtomicUsize>) {
         let received = Arc::new(AtomicUsize::new(0));
@@ -351,7 +364,8 @@ mod tests {
             counter.fetch_add(1, Ordering::Relaxed);
             std::future::pending::<Result<Response<Incoming>, BoxError>>()
         });
-        (ApiClient::new(Sender::new(service), RetryPolicy::default(), Arc::default()), received)
+        let limits = Limits { requests_in_flight: IN_FLIGHT_MAX, ..Limits::default() };
+        (ApiClient::new(Sender::new(service), RetryPolicy::default(), Arc::default(), limits), received)
     }
 
     fn read_version() -> ApiRequest<'static> {
@@ -381,7 +395,8 @@ mod tests {
             seen.lock().unwrap().push(user);
             std::future::pending::<Result<Response<Incoming>, BoxError>>()
         });
-        let mut client = ApiClient::new(Sender::new(service), RetryPolicy::default(), Arc::default());
+        let mut client =
+            ApiClient::new(Sender::new(service), RetryPolicy::default(), Arc::default(), Limits::default());
         client.impersonated_user = Some("system:serviceaccount:shop:deployer".into());
         let (read, mut write) = (read_version(), read_version());
         write.method = Method::PATCH;

@@ -16,13 +16,10 @@ use serde_json::json;
 use sindri_model::{Checksum, Epoch, ObjectKey, RevisionId, Sequence, StackId};
 use thiserror::Error;
 
-use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError};
+use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError, Limits};
 
 /// Label of an inventory: id of its stack.
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
-/// Entries per chunk: an entry has at most a few hundred bytes, and a ConfigMap at most about a mebibyte.
-const CHUNK_ENTRIES_MAX: usize = 1_000;
-
 /// Chunks of one inventory: more objects than a stack can have.
 const CHUNKS_MAX: usize = 1_000;
 
@@ -133,9 +130,11 @@ impl ChunkVersion {
 }
 
 /// Inventory of one stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {
     chunks: Vec<BTreeMap<Arc<ObjectKey>, Entry>>,
+    /// Most entries of a chunk.
+    chunk_entries_max: usize,
     /// ConfigMaps that exist.
     pub versions: ChunkVersions,
     /// Newest revision whose writes began.
@@ -168,7 +167,19 @@ pub enum InventoryError {
     Changed(String),
 }
 
+impl Default for Inventory {
+    fn default() -> Self {
+        Self::new(Limits::default().inventory_chunk_entries)
+    }
+}
+
 impl Inventory {
+    /// Creates an empty inventory with chunks of at most this number of entries.
+    pub fn new(chunk_entries_max: usize) -> Self {
+        let (chunks, versions) = (Vec::new(), BTreeMap::new());
+        Self { chunks, chunk_entries_max, versions, begun: None, applied: None, approved: None }
+    }
+
     /// Returns the entry of an object.
     pub fn get(&self, key: &ObjectKey) -> Option<&Entry> {
         self.chunks.iter().find_map(|chunk| chunk.get(key))
@@ -192,7 +203,7 @@ impl Inventory {
     /// Adds an entry, or replaces the one of the same key in its chunk.
     pub fn insert(&mut self, entry: Entry) {
         let existing = self.chunks.iter().position(|chunk| chunk.contains_key(&entry.key));
-        let with_room = self.chunks.iter().position(|chunk| chunk.len() < CHUNK_ENTRIES_MAX);
+        let with_room = self.chunks.iter().position(|chunk| chunk.len() < self.chunk_entries_max);
         let index = existing.or(with_room).unwrap_or_else(|| {
             self.chunks.push(BTreeMap::new());
             self.chunks.len() - 1
@@ -275,13 +286,13 @@ fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Invent
 pub async fn load_inventory(cluster: &Cluster, stack: StackId) -> Result<(Inventory, Completeness), InventoryError> {
     let (namespace, label) = (cluster.agent_namespace(), stack.to_string());
     let chunks: Vec<ConfigMap> = cluster.list_full(&config_maps(), namespace, INVENTORY_LABEL, &label).await?;
-    Ok(read_chunks(stack, chunks))
+    Ok(read_chunks(stack, chunks, cluster.limits().inventory_chunk_entries))
 }
 
-fn read_chunks(stack: StackId, mut chunks: Vec<ConfigMap>) -> (Inventory, Completeness) {
+fn read_chunks(stack: StackId, mut chunks: Vec<ConfigMap>, entries_max: usize) -> (Inventory, Completeness) {
     // A backup tool may have copied one under another name, with its label.
     chunks.retain(|config_map| config_map.metadata.name.as_deref().is_some_and(|name| is_chunk_name(stack, name)));
-    let mut inventory = Inventory::default();
+    let mut inventory = Inventory::new(entries_max);
     let mut read: BTreeMap<usize, Option<usize>> = BTreeMap::new();
     let mut is_malformed = false;
     for config_map in &chunks {
@@ -354,7 +365,7 @@ pub async fn save_inventory(
         before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && header(before) != header(after))
     };
     let changed: Vec<usize> = (0..after.chunk_count()).filter(has_changed).collect();
-    if !changed.is_empty() && *before == Inventory::default() {
+    if !changed.is_empty() && *before == Inventory::new(before.chunk_entries_max) {
         cluster.ensure_agent_namespace().await?;
     }
     write_chunks(cluster, stack, before, after, changed).await
@@ -448,6 +459,7 @@ mod tests {
     use super::*;
 
     const NAMESPACE: &str = "sindri-system";
+    const ENTRIES: usize = 1_000;
 
     fn entry(number: usize) -> Entry {
         let key = ObjectKey {
@@ -461,7 +473,7 @@ mod tests {
 
     /// Serializes an inventory and reads it again.
     fn reread(stack: StackId, inventory: &Inventory) -> Inventory {
-        let (again, completeness) = read_chunks(stack, chunks(stack, inventory));
+        let (again, completeness) = read_chunks(stack, chunks(stack, inventory), ENTRIES);
         assert_eq!(completeness, Completeness::Complete);
         again
     }
@@ -474,26 +486,26 @@ mod tests {
     fn the_loss_of_any_chunk_or_entry_is_noticed() {
         let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
         let mut inventory = Inventory::default();
-        (0..3 * CHUNK_ENTRIES_MAX).for_each(|number| inventory.insert(entry(number)));
+        (0..3 * inventory.chunk_entries_max).for_each(|number| inventory.insert(entry(number)));
         let all = chunks(stack, &inventory);
         for lost in 0..all.len() {
             let mut rest = all.clone();
             rest.remove(lost);
-            assert_eq!(read_chunks(stack, rest).1, Completeness::Partial, "chunk {lost}");
+            assert_eq!(read_chunks(stack, rest, ENTRIES).1, Completeness::Partial, "chunk {lost}");
             let mut malformed = all.clone();
             malformed[lost].data = None;
-            assert_eq!(read_chunks(stack, malformed).1, Completeness::Partial, "chunk {lost}");
+            assert_eq!(read_chunks(stack, malformed, ENTRIES).1, Completeness::Partial, "chunk {lost}");
             let mut edited = all.clone();
             let data = edited[lost].data.as_mut().unwrap();
             data.insert("entries".to_owned(), "[]".to_owned());
-            assert_eq!(read_chunks(stack, edited).1, Completeness::Partial, "chunk {lost}");
+            assert_eq!(read_chunks(stack, edited, ENTRIES).1, Completeness::Partial, "chunk {lost}");
         }
-        assert_eq!(read_chunks(stack, vec![]).1, Completeness::Missing);
-        assert_eq!(read_chunks(stack, chunks(stack, &Inventory::default())).1, Completeness::Complete);
+        assert_eq!(read_chunks(stack, vec![], ENTRIES).1, Completeness::Missing);
+        assert_eq!(read_chunks(stack, chunks(stack, &Inventory::default()), ENTRIES).1, Completeness::Complete);
         let mut copied = all.clone();
         copied.push(ConfigMap { data: all[0].data.clone(), ..ConfigMap::default() });
         copied[3].metadata.name = Some(format!("{}-backup", chunk_name(stack, 0)));
-        assert_eq!(read_chunks(stack, copied), (inventory, Completeness::Complete), "a copy is ignored");
+        assert_eq!(read_chunks(stack, copied, ENTRIES), (inventory, Completeness::Complete), "a copy is ignored");
     }
 
     #[test]
@@ -541,7 +553,7 @@ mod tests {
         let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
         let metadata = ObjectMeta { name: Some(chunk_name(stack, 0)), ..ObjectMeta::default() };
         let config_map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
-        let (inventory, completeness) = read_chunks(stack, vec![config_map]);
+        let (inventory, completeness) = read_chunks(stack, vec![config_map], ENTRIES);
         assert_eq!(completeness, Completeness::Complete);
         assert_eq!(inventory.entries().collect::<Vec<_>>(), [&Entry { uid: Some("7".into()), ..entry(1) }]);
     }

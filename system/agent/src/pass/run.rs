@@ -358,7 +358,7 @@ async fn finish_removal(
 ) -> Result<Vec<Arc<ObjectKey>>, InventoryError> {
     if inventory.is_empty() {
         delete_inventory(cluster, desired.stack, inventory).await?;
-        *inventory = Inventory::default();
+        *inventory = Inventory::new(cluster.limits().inventory_chunk_entries);
     }
     Ok(inventory.entries().map(|entry| entry.key.clone()).collect())
 }

@@ -22,8 +22,6 @@ use crate::target::revision::Revision;
 
 /// Turn of a revision whose last pass failed after its full TURN_MAX: enough for most passes if it works again.
 const TURN_STUCK_MAX: Duration = Duration::from_millis(200);
-/// Most passes at the same time. Most of so many only wait for a retry.
-const PASSES_MAX: usize = 256;
 
 /// Schedules the passes of one agent.
 pub struct Worker<'a> {
@@ -65,9 +63,10 @@ impl Worker<'_> {
         let mut busy: BTreeMap<StackId, RunningPass> = BTreeMap::new();
         let mut turn: Option<(StackId, Instant)> = None;
         let shutdown = self.reconciler.cluster.shutdown();
+        let passes_max = self.reconciler.cluster.limits().passes;
         while !(shutdown.is_cancelled() && running.is_empty()) {
             turn = turn.filter(|(stack, until)| busy.contains_key(stack) && *until > Instant::now());
-            let may_begin = turn.is_none() && running.len() < PASSES_MAX && !shutdown.is_cancelled();
+            let may_begin = turn.is_none() && running.len() < passes_max && !shutdown.is_cancelled();
             let next = if may_begin { self.find_next(&busy, &idle) } else { None };
             let wakes_at = match next {
                 Some(NextPass::Now(revision)) => {
