@@ -6,12 +6,15 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sindri_agent::Probes;
+use sindri_agent::{Agent, Probes, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-use crate::support::{admin, agent, agent_of, broker, client, cluster, declare, in_time, listener, serve};
+use crate::support::{
+    admin, agent, agent_of, broker, client, cluster, create_agent, declare, in_time, listener, serve,
+};
 
 /// Short, so that three intervals pass soon.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -50,12 +53,16 @@ fn missing(body: &str) -> Value {
 
 /// Starts an agent with its probes on a port; both end when the set is dropped.
 async fn start(broker: SocketAddr, api: SocketAddr, key: &str) -> (JoinSet<()>, SocketAddr) {
-    let agent = agent_of(broker, api, key, INTERVAL);
+    start_until(agent_of(broker, api, key, INTERVAL), std::future::pending()).await
+}
+
+/// Starts an agent that shuts down when `shutdown` ends.
+async fn start_until(agent: Agent, shutdown: impl Future<Output = ()> + Send + 'static) -> (JoinSet<()>, SocketAddr) {
     let probes =
         Probes { metrics: agent.metrics.clone(), readiness: agent.readiness.clone(), polling_interval: INTERVAL };
     let (listener, address) = listener().await;
     let mut running = JoinSet::new();
-    running.spawn(async move { agent.run(std::future::pending()).await.unwrap() });
+    running.spawn(async move { agent.run(shutdown).await.unwrap() });
     running.spawn(async move { match probes.serve(listener).await {} });
     (running, address)
 }
@@ -85,6 +92,44 @@ async fn an_agent_is_ready_while_it_is_identified_polls_and_its_cluster_responds
     drop(serving);
     wait_for(address, "/readyz", |status, body| status == 503 && missing(body) == json!(["poll", "cluster"])).await;
     assert_eq!(send(address, "GET", "/healthz").await.0, 200, "it is alive all the same");
+}
+
+#[tokio::test]
+async fn a_standby_is_ready_and_takes_over_and_an_agent_of_another_name_names_both() {
+    let (at_broker, broker_address) = listener().await;
+    let (at_cluster, cluster_address) = listener().await;
+    let (_api, _broker) = (cluster(at_cluster), serve(&broker().await, at_broker, None));
+    let admin = client(broker_address, &admin().reveal());
+    let (key, _) = declare(&admin).await;
+    let (_, west_key) = create_agent(&admin, "west", None).await;
+    let shutdown = CancellationToken::new();
+    let leader = agent_of(broker_address, cluster_address, &key, INTERVAL);
+    let (_leader, leader_address) = start_until(leader, shutdown.clone().cancelled_owned()).await;
+    wait_for(leader_address, "/metrics", |_, text| text.contains("\nsindri_agent_managed_objects 1\n")).await;
+
+    let second = agent_of(broker_address, cluster_address, &key, INTERVAL);
+    let second = Agent { identity: "east-2".to_owned(), ..second };
+    let (_second, address) = start_until(second, std::future::pending()).await;
+    wait_for(address, "/readyz", |status, body| status == 200 && body.contains("standby")).await;
+    let (_, text) = send(address, "GET", "/metrics").await;
+    assert!(!text.contains("sindri_agent_polls_total{result=\"new\"}"), "a standby does not poll: {text}");
+
+    let other = agent_of(broker_address, cluster_address, &west_key, INTERVAL);
+    let settings = Settings { name: "west".to_owned(), ..other.settings.clone() };
+    let other = Agent { identity: "west".to_owned(), settings, ..other };
+    let (other, other_address) = start_until(other, std::future::pending()).await;
+    wait_for(other_address, "/readyz", |status, body| {
+        status == 503
+            && missing(body) == json!(["other_agent"])
+            && body.contains("agent east holds the Lease")
+            && body.contains("agent west waits")
+    })
+    .await;
+
+    drop(other);
+    // A rolling update ends the former process once its successor is ready.
+    shutdown.cancel();
+    wait_for(address, "/readyz", |status, body| (status, body) == (200, "ok")).await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use sindri_apiserver::{ApiServer, OpenGate, SharedServer, Timestamp};
 use sindri_broker::{Broker, ServeOptions, SqliteStore, Tls, serve_with};
 use sindri_client::Client;
 use sindri_model::wire::{AgentStatus, CreateAgentRequest, NewGenerator, NewStack, UpdateAgentRequest};
-use sindri_model::{Clock, Entropy, Pak, StackId};
+use sindri_model::{AgentId, Clock, Entropy, GeneratorId, Pak, StackId};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -105,7 +105,7 @@ pub fn client(address: SocketAddr, key: &str) -> Client {
     Client::new(HttpConnector::new(), format!("http://{address}").parse().unwrap(), key).unwrap()
 }
 
-/// Returns an agent that runs in this process.
+/// Returns an agent that runs in this process; it is called east.
 pub fn agent_of(broker: SocketAddr, api: SocketAddr, key: &str, polling_interval: Duration) -> Agent {
     let config = kube::Config::new(format!("http://{api}").parse().unwrap());
     let metrics = Arc::default();
@@ -129,15 +129,20 @@ pub async fn declare(admin: &Client) -> (String, StackId) {
         .await
         .unwrap();
     let generator_id = generator.generator.id;
-    let (name, cluster_name) = ("east".to_owned(), "demo".to_owned());
-    let request =
-        CreateAgentRequest { name, cluster_name, generator_ids: Some(vec![generator_id]), key_expires_at: None };
-    let made = admin.create_agent(&request).await.unwrap();
-    let active = UpdateAgentRequest { name: None, cluster_name: None, status: Some(AgentStatus::Active) };
-    admin.update_agent(made.agent.id, &active).await.unwrap();
+    let (agent, key) = create_agent(admin, "east", Some(vec![generator_id])).await;
     let stack = NewStack { name: "web".to_owned(), description: None, generator_id };
     let stack = admin.create_stack(&stack).await.unwrap();
     admin.submit_revision(stack.id, BUNDLE).await.unwrap();
-    admin.add_target(made.agent.id, stack.id).await.unwrap();
-    (made.initial_pak, stack.id)
+    admin.add_target(agent, stack.id).await.unwrap();
+    (key, stack.id)
+}
+
+/// Creates an active agent; returns its id and key.
+pub async fn create_agent(admin: &Client, name: &str, generator_ids: Option<Vec<GeneratorId>>) -> (AgentId, String) {
+    let (name, cluster_name) = (name.to_owned(), "demo".to_owned());
+    let request = CreateAgentRequest { name, cluster_name, generator_ids, key_expires_at: None };
+    let made = admin.create_agent(&request).await.unwrap();
+    let active = UpdateAgentRequest { name: None, cluster_name: None, status: Some(AgentStatus::Active) };
+    admin.update_agent(made.agent.id, &active).await.unwrap();
+    (made.agent.id, made.initial_pak)
 }
