@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::broker::Broker;
 use crate::store::StoreChange;
 
+/// Time without a response of the store after which this broker may have missed changes for too long. It does not respond from
+/// its cache any more, so that agents go to another broker.
+const SILENCE_MAX: Duration = Duration::from_secs(20);
 /// Time to wait after an error of the store.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -24,6 +27,7 @@ impl Broker {
         };
         self.memory.target_states.invalidate_all();
         self.memory.keys.invalidate();
+        let mut responded_at = Instant::now();
         loop {
             // If the store cannot wait for notifications, it is queried at this interval.
             if self.store.await_remote_change().await.is_err() {
@@ -35,11 +39,16 @@ impl Broker {
                     if since.latest < latest {
                         self.memory.apply_changes(&[StoreChange::Epoch, StoreChange::Keys]);
                     }
-                    latest = since.latest;
+                    (latest, responded_at) = (since.latest, Instant::now());
                     self.memory.apply_changes(&since.changes);
                     self.memory.deliveries.notify_one();
                 }
-                Err(_) => sleep(RETRY_AFTER).await,
+                Err(_) => {
+                    if responded_at.elapsed() >= SILENCE_MAX {
+                        self.memory.target_states.invalidate_all();
+                    }
+                    sleep(RETRY_AFTER).await;
+                }
             }
         }
     }

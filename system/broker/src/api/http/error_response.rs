@@ -10,6 +10,7 @@ use http::header::RETRY_AFTER;
 use sindri_model::Problem;
 use sindri_model::wire::OTHER_LEADER_CODE;
 
+use super::connection::closing_connection;
 use super::denial::Denial;
 use crate::store::{RecordKind, StoreError};
 
@@ -116,6 +117,14 @@ impl From<StoreError> for ErrorResponse {
 
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
+        let is_unavailable = self.status == StatusCode::SERVICE_UNAVAILABLE;
+        let response = self.into_open_response();
+        if is_unavailable { closing_connection(response) } else { response }
+    }
+}
+
+impl ErrorResponse {
+    fn into_open_response(self) -> Response {
         let body = Json(Problem { code: self.code, message: self.message, details: None });
         match self.retry_after {
             None => (self.status, body).into_response(),

@@ -3,6 +3,7 @@
 
 pub(crate) mod authentication;
 pub(crate) mod compression;
+mod connection;
 pub(crate) mod connection_info;
 pub(crate) mod denial;
 pub(crate) mod describe;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use sindri_model::wire::{AGENT_STATUS_HEADER, AgentStatus};
 
+use super::connection::closing_connection;
 use super::describe::{DescribeResponse, Operation, agent_status_schema, json_content};
 
 /// 201 with the created object.
@@ -40,18 +41,22 @@ impl DescribeResponse for NoContent {
     }
 }
 
-/// 204 to a heartbeat, with the agent's status in a header if it is known.
+/// 204 to a heartbeat, with the agent's status in a header; it is not known while the store does not respond.
 pub(crate) struct HeartbeatAccepted {
     pub status: Option<AgentStatus>,
 }
 
 impl IntoResponse for HeartbeatAccepted {
     fn into_response(self) -> Response {
-        let mut response = StatusCode::NO_CONTENT.into_response();
-        if let Some(status) = self.status {
-            response.headers_mut().insert(AGENT_STATUS_HEADER, HeaderValue::from_static(status.as_str()));
+        let response = StatusCode::NO_CONTENT.into_response();
+        match self.status {
+            Some(status) => {
+                let mut response = response;
+                response.headers_mut().insert(AGENT_STATUS_HEADER, HeaderValue::from_static(status.as_str()));
+                response
+            }
+            None => closing_connection(response),
         }
-        response
     }
 }
 
