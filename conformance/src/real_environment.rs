@@ -86,6 +86,9 @@ impl RealEnvironment {
         if fleet.replicas > 1 || fleet.brokers > 1 {
             return Err(StepError::Unsupported("start several processes of one agent or broker"));
         }
+        if fleet.limits != Default::default() {
+            return Err(StepError::Unsupported("change a limit of an agent"));
+        }
         if fleet.clocks_ahead != Span::default() {
             return Err(StepError::Unsupported("change a clock"));
         }
@@ -196,7 +199,7 @@ impl Environment for RealEnvironment {
             HostAction::Latency(..) => Err(StepError::Unsupported("make the network slow")),
             HostAction::Backup | HostAction::Restore { .. } => Err(StepError::Unsupported("restore a backup")),
             HostAction::SnapshotEtcd(_) | HostAction::RestoreEtcd(_) => Err(StepError::Unsupported("restore etcd")),
-            HostAction::Stall(_) => Err(StepError::Unsupported("stall a database")),
+            HostAction::Stall(_) | HostAction::Resume(_) => Err(StepError::Unsupported("stall a database")),
         }
     }
 

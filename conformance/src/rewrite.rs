@@ -21,7 +21,9 @@ pub struct Rewrite {
 impl Rewrite {
     /// Converts a fault of a scenario.
     pub fn from_fault(fault: &ClusterFault) -> Result<Self, StepError> {
-        let ClusterFault { status: None, lose_response: false, cut: false, rewrite: Some(patch), .. } = fault else {
+        let ClusterFault { status: None, lose_response: false, cut: false, panic: false, rewrite: Some(patch), .. } =
+            fault
+        else {
             return Err(StepError::Unsupported("make an API server fail"));
         };
         if fault.times.is_some() {
@@ -70,6 +72,7 @@ mod tests {
             json!({"status": 503}),
             json!({"lose_response": true}),
             json!({"cut": true}),
+            json!({"panic": true}),
             json!({"rewrite": {}, "cut": true}),
             json!({"rewrite": {}, "times": 2}),
             json!({"rewrite": {}, "requests": ""}),

@@ -15,6 +15,7 @@ mod packages;
 mod parts;
 mod postgres;
 mod process;
+mod report;
 mod suite;
 mod tidy;
 mod tools;
@@ -87,8 +88,14 @@ enum Task {
         #[arg(long, default_value_t = 300)]
         seconds: u32,
     },
-    /// Plants each bug of sim/mutants and checks that the simulation catches it.
-    Mutants,
+    /// Plants the bugs of sim/mutants and checks that the simulation catches each.
+    Mutants {
+        /// Only these bugs.
+        names: Vec<String>,
+        /// Minutes of random worlds for each bug.
+        #[arg(long, default_value_t = 5)]
+        minutes: u32,
+    },
     /// The test command: formatting, lints, tests, simulation, conformance, documents.
     Test {
         /// The nightly command: longer explorations, planted bugs, fuzzing.
@@ -118,7 +125,9 @@ fn main() -> ExitCode {
         Task::Fidelity { args } => fidelity(&args),
         Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
         Task::Fuzz { subject, seconds } => fuzz::run(subject, seconds),
-        Task::Mutants => mutants::catch_all().map(|caught| u8::from(!caught)),
+        Task::Mutants { names, minutes } => {
+            mutants::catch_all(&mutants::Selection { names, minutes }).map(|caught| u8::from(!caught))
+        }
         Task::Test { list: true, .. } => {
             suite::list();
             Ok(0)

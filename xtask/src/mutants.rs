@@ -1,30 +1,89 @@
-//! Plants each bug of `sim/mutants` into a copy of the project and checks that the simulation catches it.
+//! Plants the bugs of `sim/mutants` and checks that the simulation catches each.
 //!
-//! A mutant is a patch with a few lines before it: the bug, the scenario that catches it, and the first seed with the
-//! number of seeds. The copy has a target directory of its own, which starts as a copy of the compiled dependencies:
-//! in a shared one cargo would confuse the crates of the copy with those of the project.
+//! All of them are planted in one copy of the project, which is built once. A variable chooses the one that a run has.
+//! The copy has a target directory of its own, which starts as a copy of the compiled dependencies: in a shared one cargo
+//! would confuse the crates of the copy with those of the project.
+
+mod planted_bug;
+mod result;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use self::planted_bug::{PlantedBug, VARIABLE};
+use self::result::{FailingWorld, find_failing_world};
 use crate::process::{Run, binaries, root, target};
-use crate::tools;
 
-struct Mutant {
-    name: String,
-    patch: PathBuf,
-    scenario: String,
-    first_seed: String,
-    seeds: String,
+/// More worlds than there is time for.
+const WORLDS: &str = "100000";
+/// Seeds of the scenario that catches a bug which no world has caught.
+const SCENARIO_SEEDS: &str = "21";
+
+/// Bugs to plant, and the time for each.
+pub struct Selection {
+    /// Names; all if empty.
+    pub names: Vec<String>,
+    /// Minutes of random worlds for each bug.
+    pub minutes: u32,
 }
 
-/// True if every planted bug was caught.
-pub fn catch_all() -> Result<bool, String> {
-    tools::require_patch()?;
-    let mutants = read_all()?;
+/// Result of the runs with one bug.
+enum Caught {
+    ByWorld(FailingWorld),
+    ByScenario,
+    Not,
+}
+
+/// Returns true if every planted bug was caught.
+pub fn catch_all(selection: &Selection) -> Result<bool, String> {
+    let bugs = PlantedBug::read_all(&root().join("sim/mutants"))?;
     let files = tracked_files()?;
     seed_target()?;
-    let caught: Result<Vec<bool>, String> = mutants.iter().map(|mutant| catch(mutant, &files)).collect();
-    caught.map(|caught| !caught.is_empty() && caught.iter().all(|caught| *caught))
+    let tree = plant(&bugs, &files)?;
+    let simulation = build(&tree)?;
+    let unknown = selection.names.iter().find(|name| !bugs.iter().any(|bug| bug.name == **name));
+    if let Some(unknown) = unknown {
+        return Err(format!("there is no planted bug {unknown:?}"));
+    }
+    let chosen: Vec<&PlantedBug> =
+        bugs.iter().filter(|bug| selection.names.is_empty() || selection.names.contains(&bug.name)).collect();
+    let mut counts = (0, 0);
+    for bug in &chosen {
+        let started = now();
+        let caught = catch(bug, &simulation, &tree, selection.minutes)?;
+        let seconds = started.elapsed().as_secs();
+        let text = match &caught {
+            Caught::ByWorld(world) => {
+                format!("world {} ({}), reduced to {} lines, {seconds} s", world.seed, world.oracle, world.story_lines)
+            }
+            Caught::ByScenario => format!("only scenario {}, {seconds} s", bug.scenario.as_deref().unwrap_or_default()),
+            Caught::Not => format!("NOT CAUGHT, {seconds} s"),
+        };
+        println!("{:<50} {text}", bug.name);
+        counts.0 += usize::from(matches!(caught, Caught::ByWorld(_)));
+        counts.1 += usize::from(matches!(caught, Caught::ByScenario));
+    }
+    println!("{} planted bugs: {} caught by worlds, {} only by scenarios", chosen.len(), counts.0, counts.1);
+    Ok(!chosen.is_empty() && counts.0 + counts.1 == chosen.len())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a task measures real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn catch(bug: &PlantedBug, simulation: &Path, tree: &Path, minutes: u32) -> Result<Caught, String> {
+    let run = || Run::program(simulation).args(["sim", "--root"]).arg(tree).env(VARIABLE, &bug.name);
+    let worlds = ["--worlds", WORLDS, "--minutes", &minutes.to_string(), "--fail-fast"];
+    let (_, output) = run().args(worlds).captured()?;
+    if let Some(world) = find_failing_world(&output) {
+        return Ok(Caught::ByWorld(world));
+    }
+    let Some(scenario) = &bug.scenario else { return Ok(Caught::Not) };
+    let (code, output) = run().args(["--scenario", scenario, "--seeds", SCENARIO_SEEDS]).captured()?;
+    // Every failure has one sentence and a command that repeats it.
+    let is_explained = output.contains(&format!("{scenario} with seed ")) && output.contains("replay: cargo xtask sim");
+    Ok(if code == 1 && is_explained { Caught::ByScenario } else { Caught::Not })
 }
 
 /// Directory of the copy and of its target directory.
@@ -48,40 +107,6 @@ fn seed_target() -> Result<(), String> {
     Ok(())
 }
 
-fn catch(mutant: &Mutant, files: &[String]) -> Result<bool, String> {
-    let caught = build_and_run(&plant(mutant, files)?, mutant)?;
-    println!("{:<40} {}", mutant.name, if caught { "caught" } else { "NOT CAUGHT" });
-    Ok(caught)
-}
-
-fn read_all() -> Result<Vec<Mutant>, String> {
-    let directory = root().join("sim/mutants");
-    let fail = |error: std::io::Error| format!("{}: {error}", directory.display());
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(&directory).map_err(fail)?.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "patch"));
-    paths.sort();
-    paths.into_iter().map(read).collect()
-}
-
-fn read(patch: PathBuf) -> Result<Mutant, String> {
-    let text = std::fs::read_to_string(&patch).map_err(|error| format!("{}: {error}", patch.display()))?;
-    let field = |name: &str| {
-        let line = text.lines().take_while(|line| !line.starts_with("diff ")).find_map(|line| line.strip_prefix(name));
-        line.map(str::trim).ok_or_else(|| format!("{}: the line {name:?} is missing", patch.display()))
-    };
-    let (first_seed, seeds) =
-        field("seeds:")?.split_once(' ').ok_or_else(|| format!("{}: seeds: FIRST COUNT", patch.display()))?;
-    let name = patch.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Mutant {
-        name,
-        scenario: field("scenario:")?.to_owned(),
-        first_seed: first_seed.to_owned(),
-        seeds: seeds.to_owned(),
-        patch: patch.clone(),
-    })
-}
-
 /// Files that git tracks or would track: no build results.
 fn tracked_files() -> Result<Vec<String>, String> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
@@ -89,30 +114,18 @@ fn tracked_files() -> Result<Vec<String>, String> {
     Ok(files.lines().map(str::to_owned).collect())
 }
 
-/// Makes a copy of the project with the bug in it. A file that did not change keeps its modification time, so that cargo
+/// Makes a copy of the project with all bugs in it. A file that did not change keeps its modification time, so that cargo
 /// builds only what changed.
-fn plant(mutant: &Mutant, files: &[String]) -> Result<PathBuf, String> {
-    let (tree, patched) = (directory().join("tree"), directory().join("patched"));
-    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    if patched.exists() {
-        std::fs::remove_dir_all(&patched).map_err(|error| failed(&patched, error))?;
-    }
-    for file in files.iter().filter(|file| file.ends_with(".rs") && root().join(file).exists()) {
-        copy(&root().join(file), &patched.join(file))?;
-    }
-    let arguments = ["--strip=1", "--silent", "--no-backup-if-mismatch", "--forward", "--input"];
-    let (code, output) = Run::program("patch").args(arguments).arg(&mutant.patch).directory(&patched).captured()?;
-    if code != 0 {
-        return Err(format!("{} does not apply to the code any more: {output}", mutant.patch.display()));
-    }
+fn plant(bugs: &[PlantedBug], files: &[String]) -> Result<PathBuf, String> {
+    let tree = directory().join("tree");
     remove_deleted_files(&tree, &tree)?;
     for file in files {
-        let (changed, original) = (patched.join(file), root().join(file));
-        if changed.exists() {
-            copy(&changed, &tree.join(file))?;
-        } else if original.exists() {
-            copy(&original, &tree.join(file))?;
+        let original = root().join(file);
+        let Ok(mut content) = std::fs::read(&original) else { continue };
+        for bug in bugs.iter().filter(|bug| bug.file == *file) {
+            content = bug.plant(&content)?;
         }
+        write(&tree.join(file), &content)?;
     }
     Ok(tree)
 }
@@ -133,16 +146,16 @@ fn remove_deleted_files(tree: &Path, directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", from.display());
-    let content = std::fs::read(from).map_err(failed)?;
+fn write(to: &Path, content: &[u8]) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", to.display());
     if std::fs::read(to).is_ok_and(|known| known == content) {
         return Ok(());
     }
     to.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(to, content)).map_err(failed)
 }
 
-fn build_and_run(tree: &Path, mutant: &Mutant) -> Result<bool, String> {
+/// Builds the simulation of the copy; returns its path.
+fn build(tree: &Path) -> Result<PathBuf, String> {
     let build = Run::program(env!("CARGO"))
         .directory(tree)
         .env("CARGO_TARGET_DIR", directory().join("target"))
@@ -150,16 +163,7 @@ fn build_and_run(tree: &Path, mutant: &Mutant) -> Result<bool, String> {
         .env("RUSTFLAGS", "--cfg tokio_unstable");
     let (code, output) = build.args(["build", "--quiet", "--workspace", "--bin", "sindri-sim"]).captured()?;
     if code != 0 {
-        return Err(format!("{} does not compile: {output}", mutant.name));
+        return Err(format!("the project with planted bugs does not compile: {output}"));
     }
-    let run = Run::program(directory().join("target/debug/sindri-sim")).args(["sim", "--root"]).arg(tree);
-    let (code, output) = run
-        .args(["--scenario", &mutant.scenario, "--seed", &mutant.first_seed, "--seeds", &mutant.seeds])
-        .captured()?;
-    // Every failure has one sentence and a command that replays it.
-    let explained =
-        output.contains(&format!("{} with seed ", mutant.scenario)) && output.contains("replay: cargo xtask sim");
-    let sentence = output.lines().find(|line| line.contains(" with seed ")).unwrap_or(&output);
-    println!("  {sentence}");
-    Ok(code == 1 && explained)
+    Ok(directory().join("target/debug/sindri-sim"))
 }

@@ -3,7 +3,7 @@
 use crate::counts::Counts;
 use crate::postgres::Postgres;
 use crate::process::{Run, build, root};
-use crate::{REAL_BINARIES, charts, clients, documents, fuzz, login, mutants, tidy};
+use crate::{REAL_BINARIES, charts, clients, documents, fuzz, login, mutants, report, tidy};
 
 /// One part of the test command.
 pub struct Part {
@@ -111,6 +111,13 @@ pub const PARTS: &[Part] = &[
         run: random_worlds,
     },
     Part {
+        name: "report",
+        about: "the page of a failing run in a browser",
+        is_nightly: false,
+        needs: Needs::Binaries(&["sindri-sim"]),
+        run: |_| report::test(),
+    },
+    Part {
         name: "simulation on turmoil",
         about: "every scenario on the second engine, explored with seeds",
         is_nightly: true,
@@ -143,7 +150,7 @@ pub const PARTS: &[Part] = &[
         about: "each bug of sim/mutants is caught",
         is_nightly: true,
         needs: Needs::Everything,
-        run: |_| mutants::catch_all().map(Counts::from_success),
+        run: |_| planted_bugs(),
     },
     Part {
         name: "fuzz",
@@ -228,6 +235,14 @@ fn determinism(all: bool) -> Result<Counts, String> {
 /// Seeds per scenario, of which the first is the scenario as it is written.
 const SEEDS: &str = "11";
 const NIGHTLY_SEEDS: &str = "100";
+
+/// Minutes of random worlds for each planted bug.
+const PLANTED_BUG_MINUTES: u32 = 5;
+
+fn planted_bugs() -> Result<Counts, String> {
+    let all = mutants::Selection { names: Vec::new(), minutes: PLANTED_BUG_MINUTES };
+    mutants::catch_all(&all).map(Counts::from_success)
+}
 
 /// Exit code of `sindri-cluster` where something that it needs is missing; it has printed what.
 const EXIT_NOT_RUN: u8 = 3;

@@ -38,12 +38,15 @@ pub fn require_kubectl() -> Result<(), String> {
     Err("kubectl is missing: install it, on Debian with `apt-get install kubernetes-client`".to_owned())
 }
 
-/// patch: planted bugs are patches.
-pub fn require_patch() -> Result<(), String> {
-    if exists("patch") || install("patch").is_ok() {
+/// Name of the browser.
+pub const CHROMIUM: &str = "chromium";
+
+/// Chromium: the report of a simulation is looked at in it.
+pub fn require_chromium() -> Result<(), String> {
+    if exists(CHROMIUM) || install(CHROMIUM).is_ok() {
         return Ok(());
     }
-    Err("patch is missing: install it, on Debian with `apt-get install patch`".to_owned())
+    Err("Chromium is missing: install it, on Debian with `apt-get install chromium`".to_owned())
 }
 
 /// The directory of PostgreSQL's programs: some tests and benchmarks need a server.

@@ -165,8 +165,11 @@ impl ExpectedStack {
         }
     }
 
-    /// Records that it was deleted.
+    /// Records that it was deleted. To delete it again is no instruction: the broker does not know it any more.
     pub fn delete(&mut self) {
+        if self.is_deleted {
+            return;
+        }
         self.instruct_removal(None);
         self.is_deleted = true;
         self.undecided.clear();

@@ -15,6 +15,14 @@ thread_local! {
     static FIRST: RefCell<Option<HostPanic>> = const { RefCell::new(None) };
 }
 
+/// Beginning of the message of a panic that a scenario planned.
+const PLANNED: &str = "planned panic at ";
+
+/// Panics as a scenario planned. The host has to catch it: only then it is no violation.
+pub fn panic_as_planned(place: &str) -> ! {
+    panic!("{PLANNED}{place}")
+}
+
 /// A panic in a program of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPanic {
@@ -32,7 +40,8 @@ impl fmt::Display for HostPanic {
     }
 }
 
-/// Runs `body`, which drives hosts, and stops a panic there. Any panic counts, even one that a host catches itself.
+/// Runs `body`, which drives hosts, and stops a panic there. Any panic counts, even one that a host catches itself, unless it
+/// was planned.
 pub fn contain<T>(body: impl FnOnce() -> T) -> Result<T, HostPanic> {
     install_hook();
     FIRST.set(None);
@@ -62,6 +71,9 @@ fn install_hook() {
     INSTALLED.call_once(|| {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
+            if message_of(info.payload()).starts_with(PLANNED) {
+                return;
+            }
             record(info);
             previous(info);
         }));

@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use http::{Method, Uri};
 use jiff::Timestamp;
 use sindri_apiserver::{Admission, Fault, Gate, Request, Response};
 
 use crate::exploration::{RequestFault, RequestFaults};
 use crate::journal::AGENT_USER_AGENT;
-use crate::{libc_shim, trace};
+use crate::{host_panic, libc_shim, trace};
 
 /// Words that a request line contains, or does not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,13 +38,28 @@ impl fmt::Display for RequestPattern {
     }
 }
 
+/// A fault of one request.
+#[derive(Clone, Debug)]
+pub enum InjectedFault {
+    /// The API server has this fault when the request arrives.
+    Server(Fault),
+    /// The code of the client panics when it sends the request.
+    Panic,
+}
+
+impl InjectedFault {
+    fn is_panic(&self) -> bool {
+        matches!(self, Self::Panic)
+    }
+}
+
 /// A fault that a scenario injects.
 #[derive(Clone, Debug)]
 pub struct InjectionRule {
     /// Requests that it applies to.
     pub requests: RequestPattern,
     /// The fault.
-    pub fault: Fault,
+    pub fault: InjectedFault,
     /// Number of requests that are still affected; `None` until the rule is removed.
     pub times: Option<u32>,
 }
@@ -135,6 +151,16 @@ impl FaultInjector {
         std::mem::take(&mut self.state().must_kill_client)
     }
 
+    /// Panics if the scenario wants the client to panic when it sends this request.
+    pub fn panic_if_planned(&self, method: &Method, uri: &Uri) {
+        let query = uri.query().unwrap_or_default();
+        let line = describe_request(method, uri.path(), query.contains("dryRun="), query.contains("watch="));
+        let is_planned = self.state().rules.iter_mut().any(|rule| rule.apply(&line, true).is_some());
+        if is_planned {
+            host_panic::panic_as_planned(&line);
+        }
+    }
+
     /// Returns the number of requests of the client so far.
     pub fn request_count(&self) -> usize {
         self.state().requests.len()
@@ -147,9 +173,27 @@ impl FaultInjector {
 }
 
 fn request_line(request: &Request) -> String {
-    let dry_run = if request.query.contains_key("dryRun") { " dry-run" } else { "" };
-    let watch = if request.query.contains_key("watch") { " watch" } else { "" };
-    format!("{} {}{dry_run}{watch}", request.method, request.path)
+    let has = |parameter| request.query.contains_key(parameter);
+    describe_request(&request.method, &request.path, has("dryRun"), has("watch"))
+}
+
+fn describe_request(method: &Method, path: &str, is_dry_run: bool, is_watch: bool) -> String {
+    let dry_run = if is_dry_run { " dry-run" } else { "" };
+    let watch = if is_watch { " watch" } else { "" };
+    format!("{method} {path}{dry_run}{watch}")
+}
+
+impl ActiveRule {
+    /// Returns the fault of a request, if the rule applies to it.
+    fn apply(&mut self, line: &str, is_panic: bool) -> Option<InjectedFault> {
+        let rule = &mut self.rule;
+        if rule.times == Some(0) || rule.fault.is_panic() != is_panic || !rule.requests.matches(line) {
+            return None;
+        }
+        self.has_matched = true;
+        rule.times = rule.times.map(|times| times - 1);
+        Some(rule.fault.clone())
+    }
 }
 
 impl Gate for FaultInjector {
@@ -160,12 +204,9 @@ impl Gate for FaultInjector {
         let line = request_line(request);
         let mut state = self.state();
         state.requests.push(RecordedRequest { at: Duration::from_nanos(libc_shim::now()), line: line.clone() });
-        let mut rules = state.rules.iter_mut();
-        let active = rules.find(|active| active.rule.times != Some(0) && active.rule.requests.matches(&line));
-        let scenario_fault = active.map(|active| {
-            active.has_matched = true;
-            active.rule.times = active.rule.times.map(|times| times - 1);
-            active.rule.fault.clone()
+        let scenario_fault = state.rules.iter_mut().find_map(|rule| match rule.apply(&line, false)? {
+            InjectedFault::Server(fault) => Some(fault),
+            InjectedFault::Panic => None,
         });
         let mut chosen = state.exploration.as_mut().map(RequestFaults::choose).unwrap_or_default();
         let number = state.requests.len();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sindri_apiserver::Fault;
 use sindri_world::engine::HostId;
 use sindri_world::exploration::{FaultKind, RequestFault, RequestFaults};
-use sindri_world::http_faults::{InjectionRule, RequestPattern};
+use sindri_world::http_faults::{InjectedFault, InjectionRule, RequestPattern};
 use sindri_world::rng::SeededRng;
 use sindri_world::trace;
 
@@ -46,7 +46,8 @@ impl World {
     /// Makes requests of guests that match a pattern fail, at most `times` of them.
     pub fn fail_requests(&mut self, api: &str, pattern: &str, fault: Fault, times: Option<u32>) {
         trace::record("world", &format!("~ fail {api} {pattern:?} {fault:?} {times:?}"));
-        self.api(api).injector.add_rule(InjectionRule { requests: RequestPattern::parse(pattern), fault, times });
+        let (requests, fault) = (RequestPattern::parse(pattern), InjectedFault::Server(fault));
+        self.api(api).injector.add_rule(InjectionRule { requests, fault, times });
     }
 
     /// Ends the faults of [`World::fail_requests`].

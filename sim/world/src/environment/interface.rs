@@ -35,8 +35,10 @@ pub enum HostAction {
     SnapshotEtcd(String),
     /// Replaces the state of the API server of a cluster by the copy.
     RestoreEtcd(String),
-    /// The database of the broker stops responding (true), or responds again (false).
-    Stall(bool),
+    /// The database stops responding to this broker; to every broker if `None`.
+    Stall(Option<String>),
+    /// The database responds again to this broker; to every broker if `None`.
+    Resume(Option<String>),
 }
 
 /// A request of another client to a cluster.

@@ -4,14 +4,18 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::Uri;
+use http::{Request, Uri};
+use kube::client::Body;
 use sindri_agent::cluster::{Cluster, sender};
-use sindri_agent::{Agent, RetryPolicy, Settings};
+use sindri_agent::{Agent, Limits, RetryPolicy, Settings};
 use sindri_client::Client;
 use sindri_model::Clock;
+use tower::ServiceExt;
+use tower::util::BoxCloneSyncService;
 
 use super::broker_connector::BrokerConnector;
 use crate::engine::Program;
+use crate::http_faults::FaultInjector;
 use crate::rng::entropy_source;
 use crate::wall_clock::wall_time;
 
@@ -46,6 +50,10 @@ pub struct AgentSetup {
     pub brokers: usize,
     /// Time by which its clock is ahead.
     pub clocks_ahead: Duration,
+    /// Limits of its work.
+    pub limits: Limits,
+    /// Faults of its requests to the API server.
+    pub faults: Arc<FaultInjector>,
 }
 
 /// Returns the program of a production agent; `identity` is the name of this process of it.
@@ -54,16 +62,22 @@ pub fn agent(seed: u64, identity: &str, setup: AgentSetup) -> Program {
     let identity = identity.to_owned();
     Box::new(move |network| {
         let (entropy, identity, key) = (entropy(), identity.clone(), setup.key.get());
-        let AgentSetup { settings, brokers, clocks_ahead, .. } = setup.clone();
+        let AgentSetup { settings, brokers, clocks_ahead, limits, faults, .. } = setup.clone();
         let name = settings.name.clone();
         Box::pin(async move {
             let api: Uri = format!("http://{name}-api").parse().expect("names of hosts are valid");
             let sender = sender(&kube::Config::new(api), network.connector()).expect("plain HTTP needs no files");
+            let sender = BoxCloneSyncService::new(sender.map_request(move |request: Request<Body>| {
+                faults.panic_if_planned(request.method(), request.uri());
+                request
+            }));
             let broker = Uri::from_static("http://broker");
             let agent = Agent {
                 broker: Client::new(BrokerConnector::new(network.connector(), brokers, name.len()), broker, &key)
                     .expect("the address and the key are well formed"),
-                cluster: Cluster::new(sender, RetryPolicy::default()).with_namespace_scope(settings.namespace.clone()),
+                cluster: Cluster::new(sender, RetryPolicy::default())
+                    .with_namespace_scope(settings.namespace.clone())
+                    .with_limits(limits),
                 clock: Clock::new(move || wall_time() + clocks_ahead),
                 entropy,
                 identity,

@@ -1,8 +1,9 @@
 //! The host of a production broker, with its database on the simulated disk.
 
+use std::collections::BTreeSet;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sindri_broker::{Broker, SqliteStore};
@@ -18,11 +19,36 @@ use crate::wall_clock::wall_time;
 /// Interval at which a call that waits for a stalled database checks it again.
 const STALL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Brokers that the database does not respond to.
+#[derive(Clone, Default)]
+pub struct Stalls(Arc<Mutex<BTreeSet<Option<String>>>>);
+
+impl Stalls {
+    /// Begins the stall of a broker; of every broker if `None`.
+    pub fn begin(&self, broker: Option<String>) {
+        self.lock().insert(broker);
+    }
+
+    /// Ends the stall of a broker; every stall if `None`.
+    pub fn end(&self, broker: Option<String>) {
+        self.lock().retain(|stalled| broker.is_some() && *stalled != broker);
+    }
+
+    fn affect(&self, broker: &str) -> bool {
+        let stalled = self.lock();
+        stalled.iter().any(|stalled| stalled.as_deref().is_none_or(|stalled| stalled == broker))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Option<String>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Database of the brokers, with the faults that a scenario can give it.
 #[derive(Clone, Default)]
 pub struct Database {
-    /// True while it does not respond.
-    pub is_stalled: Arc<AtomicBool>,
+    /// Brokers that it does not respond to.
+    pub stalls: Stalls,
     /// True if the operator declares at the next start that the database was restored.
     pub is_declared_restored: Arc<AtomicBool>,
     /// One server for several brokers, which outlives them; `None` if the broker opens its own file.
@@ -35,13 +61,13 @@ impl Database {
         Self { shared: Some(Arc::new(open_file())), ..Self::default() }
     }
 
-    fn open(&self) -> SqliteStore {
+    fn open(&self, broker: &str) -> SqliteStore {
         let store = self.shared.as_ref().map_or_else(open_file, |shared| shared.replica());
-        let is_stalled = self.is_stalled.clone();
+        let (stalls, broker) = (self.stalls.clone(), broker.to_owned());
         store.gated(Arc::new(move || {
-            let is_stalled = is_stalled.clone();
+            let (stalls, broker) = (stalls.clone(), broker.clone());
             Box::pin(async move {
-                while is_stalled.load(Ordering::Relaxed) {
+                while stalls.affect(&broker) {
                     tokio::time::sleep(STALL_CHECK_INTERVAL).await;
                 }
             })
@@ -61,7 +87,7 @@ pub fn broker(seed: u64, name: &str, admin: Pak, database: Database, exchanges: 
         let (entropy, admin, database) = (entropy(), admin.clone(), database.clone());
         let (name, exchanges) = (name.clone(), exchanges.clone());
         Box::pin(async move {
-            let started = Broker::start(database.open(), Clock::new(wall_time), entropy).await;
+            let started = Broker::start(database.open(&name), Clock::new(wall_time), entropy).await;
             let broker = started.expect("the simulated disk works");
             broker.create_admin_key(&admin).await.expect("the simulated disk works");
             if database.is_declared_restored.swap(false, Ordering::Relaxed) {

@@ -2,7 +2,7 @@
 
 use super::state::Interpreter;
 use crate::environment::{HostAction, StepError};
-use crate::scenario::{ClusterRef, Quiet, Step};
+use crate::scenario::{BrokerRef, ClusterRef, Quiet, Step};
 use crate::trace;
 
 /// Longest description of a step in the trace.
@@ -64,8 +64,14 @@ impl Interpreter<'_> {
                 Ok(())
             }
             Step::Restore(restore) => self.environment.act_on_hosts(HostAction::Restore { declared: restore.declared }),
-            Step::Stall => self.environment.act_on_hosts(HostAction::Stall(true)),
-            Step::Resume => self.environment.act_on_hosts(HostAction::Stall(false)),
+            Step::Stall => self.environment.act_on_hosts(HostAction::Stall(None)),
+            Step::Resume => self.environment.act_on_hosts(HostAction::Resume(None)),
+            Step::StallFor(BrokerRef { broker }) => {
+                self.environment.act_on_hosts(HostAction::Stall(Some(broker.clone())))
+            }
+            Step::ResumeFor(BrokerRef { broker }) => {
+                self.environment.act_on_hosts(HostAction::Resume(Some(broker.clone())))
+            }
             Step::Await(condition) => self.wait_for(condition),
             Step::Advance(span) => self.environment.advance(span.0),
             Step::Polls(count) => self.environment.advance(interval * *count + interval / 4),

@@ -1,6 +1,7 @@
 //! Hosts that take part in a scenario, and their names.
 
 use serde::{Deserialize, Serialize};
+use sindri_agent::Limits;
 
 use super::duration::Span;
 
@@ -20,14 +21,24 @@ pub struct Fleet {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub brokers: usize,
     /// Time by which the clocks of the agents are ahead of all others.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub clocks_ahead: Span,
+    /// Limits of the agents' work.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: Limits,
 }
 
 impl Fleet {
     /// Creates a fleet of agents with one process each, correct clocks and one broker.
     pub fn from_agents(agents: Vec<String>) -> Self {
-        Self { agents, replicas: one(), namespace: None, brokers: one(), clocks_ahead: Span::default() }
+        Self {
+            agents,
+            replicas: one(),
+            namespace: None,
+            brokers: one(),
+            clocks_ahead: Span::default(),
+            limits: Limits::default(),
+        }
     }
 
     /// Returns true if a host of this name takes part: a broker, a process of an agent, or an API server as
@@ -48,8 +59,8 @@ fn is_one(count: &usize) -> bool {
     *count == one()
 }
 
-fn is_zero(span: &Span) -> bool {
-    *span == Span::default()
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn is_api(agent: &str, name: &str) -> bool {

@@ -7,7 +7,8 @@ use sindri_model::yaml;
 use thiserror::Error;
 
 use super::document::Scenario;
-use super::step::{Await, Step};
+use super::fleet::broker_name;
+use super::step::{Await, BrokerRef, Step};
 
 /// Directory of the scenarios in the project.
 const DIRECTORY: &str = "scenarios";
@@ -90,6 +91,10 @@ impl Library {
         let check_host = |name: &str| {
             if scenario.fleet.has_host(name) { Ok(()) } else { Err(format!("the fleet has no host {name:?}")) }
         };
+        let check_broker = |name: &str| {
+            let is_known = (0..scenario.fleet.brokers).any(|index| broker_name(index) == name);
+            if is_known { Ok(()) } else { Err(format!("the fleet has no broker {name:?}")) }
+        };
         match step {
             Step::Submit(submit) => match (&submit.bundle, &submit.yaml) {
                 (Some(bundle), None) => self.bundle(bundle).map(drop),
@@ -107,6 +112,7 @@ impl Library {
             Step::Partition(link) | Step::Repair(link) => link.between.iter().try_for_each(|name| check_host(name)),
             Step::Latency(latency) => latency.between.iter().try_for_each(|name| check_host(name)),
             Step::Kill(name) | Step::Restart(name) => check_host(name),
+            Step::StallFor(BrokerRef { broker }) | Step::ResumeFor(BrokerRef { broker }) => check_broker(broker),
             Step::Quiet(quiet) => check_agent(&quiet.cluster),
             Step::Fail(fault) => check_agent(&fault.cluster),
             Step::Heal(cluster) | Step::SnapshotEtcd(cluster) | Step::RestoreEtcd(cluster) => {
@@ -134,6 +140,11 @@ fn check_fleet(scenario: &Scenario) -> Result<(), String> {
     let fleet = &scenario.fleet;
     if !(1..=BROKERS_MAX).contains(&fleet.brokers) {
         return Err(format!("a fleet has 1 to {BROKERS_MAX} brokers"));
+    }
+    let limits = &fleet.limits;
+    let least = [limits.inventory_chunk_entries, limits.list_page, limits.requests_in_flight, limits.passes];
+    if least.contains(&0) {
+        return Err("a limit is at least 1".to_owned());
     }
     if !(1..=REPLICAS_MAX).contains(&fleet.replicas) {
         return Err(format!("an agent has 1 to {REPLICAS_MAX} processes"));

@@ -22,7 +22,7 @@ pub use expectation::{
 pub use fleet::{Fleet, broker_name, replica_name};
 pub use library::{Library, ScenarioError};
 pub use step::{
-    Activation, AgentRef, Await, ClusterFault, ClusterRef, CreateObject, EditObject, LabelTarget, Latency, Link, Quiet,
-    Restore, StackAnnotation, StackRef, StackTarget, Step, Submit,
+    Activation, AgentRef, Await, BrokerRef, ClusterFault, ClusterRef, CreateObject, EditObject, LabelTarget, Latency,
+    Link, Quiet, Restore, StackAnnotation, StackRef, StackTarget, Step, Submit,
 };
 pub use step_list::StepList;

@@ -46,6 +46,10 @@ pub enum Step {
     Stall,
     /// The database responds again.
     Resume,
+    /// The database stops responding to one broker, as with a connection that swallows packets.
+    StallFor(BrokerRef),
+    /// The database responds to this broker again.
+    ResumeFor(BrokerRef),
     /// Waits for a report of an agent, or for the removal of a stack.
     Await(Await),
     /// Lets time pass.
@@ -76,6 +80,17 @@ pub enum Step {
     Remove(ObjectRef),
     /// Checks an expectation now.
     Check(Expectation),
+}
+
+impl Step {
+    /// Returns its name in scenario files.
+    pub fn name(&self) -> String {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields.into_iter().next().map(|(name, _)| name).unwrap_or_default(),
+            Ok(Value::String(name)) => name,
+            _ => String::new(),
+        }
+    }
 }
 
 /// A revision to submit.
@@ -164,6 +179,14 @@ pub struct Restore {
     pub declared: bool,
 }
 
+/// A broker by the name of its host: `broker`, `broker-2` and so on.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrokerRef {
+    /// The broker.
+    pub broker: String,
+}
+
 /// A cluster by the name of its agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -228,7 +251,8 @@ pub struct Latency {
     pub max: Span,
 }
 
-/// Fault of requests of the agent to its API server: exactly one of `status`, `lose_response`, `cut` and `rewrite`.
+/// Fault of requests of the agent to its API server: exactly one of `status`, `lose_response`, `cut`, `rewrite`
+/// and `panic`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFault {
@@ -253,6 +277,9 @@ pub struct ClusterFault {
     /// JSON merge patch that changes the object in the request, as an admission webhook would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewrite: Option<Value>,
+    /// The code of the agent panics when it sends the request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub panic: bool,
     /// Number of requests that fail; all until `heal` if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::pools::{choose, choose_weighted};
 use crate::rng::SeededRng;
-use crate::scenario::{ClusterFault, ClusterRef, Fleet, Latency, Link, Span, Step, broker_name, replica_name};
+use crate::scenario::{
+    BrokerRef, ClusterFault, ClusterRef, Fleet, Latency, Link, Span, Step, broker_name, replica_name,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FaultKind {
@@ -62,11 +64,8 @@ pub struct RandomFaults {
 
 impl RandomFaults {
     /// Switches on a random subset of the kinds.
-    pub fn choose(rng: &mut SeededRng, fleet: &Fleet) -> Self {
-        let mut kinds: Vec<FaultKind> = KINDS.into_iter().filter(|_| rng.chance(1, 3)).collect();
-        // The copy of a database that several brokers have open is not a backup.
-        kinds.retain(|kind| *kind != FaultKind::Stall || fleet.brokers == 1);
-        Self { kinds }
+    pub fn choose(rng: &mut SeededRng) -> Self {
+        Self { kinds: KINDS.into_iter().filter(|_| rng.chance(1, 3)).collect() }
     }
 
     /// Returns true if the world has faults.
@@ -105,7 +104,11 @@ impl RandomFaults {
             }
             FaultKind::LoseResponse => fail(rng, cluster, |fault| fault.lose_response = true),
             FaultKind::Cut => fail(rng, cluster, |fault| fault.cut = true),
-            FaultKind::Stall => (vec![Step::Stall], Some(Step::Resume)),
+            FaultKind::Stall if fleet.brokers == 1 => (vec![Step::Stall], Some(Step::Resume)),
+            FaultKind::Stall => {
+                let broker = BrokerRef { broker };
+                (vec![Step::StallFor(broker.clone())], Some(Step::ResumeFor(broker)))
+            }
             FaultKind::RestoreEtcd => {
                 let cluster = ClusterRef { cluster };
                 (vec![Step::SnapshotEtcd(cluster.clone())], Some(Step::RestoreEtcd(cluster)))
@@ -123,6 +126,7 @@ fn fail(rng: &mut SeededRng, cluster: String, set: impl FnOnce(&mut ClusterFault
         lose_response: false,
         cut: false,
         rewrite: None,
+        panic: false,
         times: rng.chance(2, 3).then(|| rng.between(1, 4) as u32),
     };
     set(&mut fault);

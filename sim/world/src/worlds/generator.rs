@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sindri_agent::Limits;
+
 use super::faults::RandomFaults;
 use super::operators::operate;
 use super::people::act;
@@ -17,7 +19,7 @@ const OPERATIONS: (u64, u64) = (10, 60);
 pub fn generate(seed: u64) -> Scenario {
     let mut rng = SeededRng::new(seed, "world");
     let fleet = choose_fleet(&mut rng);
-    let faults = RandomFaults::choose(&mut rng, &fleet);
+    let faults = RandomFaults::choose(&mut rng);
     let mut generator = Generator { stacks: choose_stacks(&mut rng), steps: Vec::new(), ends: Vec::new(), rng };
     generator.make_steps(&fleet, &faults);
     let mut scenario = Scenario::from_steps(fleet, generator.steps);
@@ -31,7 +33,22 @@ fn choose_fleet(rng: &mut SeededRng) -> Fleet {
     let count = choose_weighted(rng, &[(10, 1), (8, 2), (2, 3), (1, 5)]);
     let agents = CLUSTERS[..count].iter().map(|name| (*name).to_owned()).collect();
     let brokers = choose_weighted(rng, &[(8, 1), (2, 2), (1, 3)]);
-    Fleet { replicas: choose_weighted(rng, &[(3, 1), (1, 2)]), brokers, ..Fleet::from_agents(agents) }
+    let replicas = choose_weighted(rng, &[(3, 1), (1, 2)]);
+    let clocks_ahead = Span(Duration::from_secs(choose_weighted(rng, &[(6, 0), (1, 30), (1, 3_600)])));
+    Fleet { replicas, brokers, clocks_ahead, limits: choose_limits(rng), ..Fleet::from_agents(agents) }
+}
+
+/// Chooses limits of the agents: often so small that each boundary is reached.
+fn choose_limits(rng: &mut SeededRng) -> Limits {
+    let defaults = Limits::default();
+    let mut choose =
+        |default, small: &[(u64, usize)]| if rng.chance(1, 2) { default } else { choose_weighted(rng, small) };
+    Limits {
+        inventory_chunk_entries: choose(defaults.inventory_chunk_entries, &[(1, 1), (1, 2), (1, 5)]),
+        list_page: choose(defaults.list_page, &[(1, 1), (1, 2), (1, 7)]),
+        requests_in_flight: choose(defaults.requests_in_flight, &[(1, 1), (1, 2), (1, 4)]),
+        passes: choose(defaults.passes, &[(1, 1), (1, 2)]),
+    }
 }
 
 fn choose_stacks(rng: &mut SeededRng) -> Vec<RandomStack> {
@@ -97,7 +114,7 @@ impl Generator {
 fn is_end_of_broker_fault(step: &Step) -> bool {
     match step {
         Step::Restart(host) => host.starts_with("broker"),
-        Step::Resume => true,
+        Step::Resume | Step::ResumeFor(_) => true,
         _ => false,
     }
 }

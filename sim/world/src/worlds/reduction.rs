@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::scenario::{Fleet, Scenario, Span, Step, StepList};
+use sindri_agent::Limits;
+
+use crate::scenario::{BrokerRef, Fleet, Scenario, Span, Step, StepList};
 
 /// Separator of the documents of a generated bundle.
 const SEPARATOR: &str = "\n---\n";
@@ -47,7 +49,7 @@ pub fn drop_chunk(scenario: &Scenario, start: usize, size: usize) -> Option<Scen
     Some(with_steps(scenario, kept))
 }
 
-/// Lists fleets with fewer hosts.
+/// Lists fleets with fewer hosts, with correct clocks, or with the limits of production.
 pub fn list_smaller_fleets(scenario: &Scenario) -> Vec<Scenario> {
     let fleet = &scenario.fleet;
     let mut fleets = Vec::new();
@@ -57,6 +59,18 @@ pub fn list_smaller_fleets(scenario: &Scenario) -> Vec<Scenario> {
     if fleet.replicas > 1 {
         fleets.push(Fleet { replicas: 1, ..fleet.clone() });
     }
+    if fleet.clocks_ahead != Span::default() {
+        fleets.push(Fleet { clocks_ahead: Span::default(), ..fleet.clone() });
+    }
+    let defaults = Limits::default();
+    let larger = [
+        Limits { inventory_chunk_entries: defaults.inventory_chunk_entries, ..fleet.limits },
+        Limits { list_page: defaults.list_page, ..fleet.limits },
+        Limits { requests_in_flight: defaults.requests_in_flight, ..fleet.limits },
+        Limits { passes: defaults.passes, ..fleet.limits },
+    ];
+    let larger = larger.into_iter().filter(|limits| *limits != fleet.limits);
+    fleets.extend(larger.map(|limits| Fleet { limits, ..fleet.clone() }));
     if fleet.agents.len() > 1 {
         for index in (0..fleet.agents.len()).rev() {
             let mut agents = fleet.agents.clone();
@@ -81,6 +95,7 @@ fn uses_only(step: &Step, fleet: &Fleet) -> bool {
         Step::Partition(link) | Step::Repair(link) => link.between.iter().all(|host| fleet.has_host(host)),
         Step::Latency(latency) => latency.between.iter().all(|host| fleet.has_host(host)),
         Step::Kill(host) | Step::Restart(host) => fleet.has_host(host),
+        Step::StallFor(BrokerRef { broker }) | Step::ResumeFor(BrokerRef { broker }) => fleet.has_host(broker),
         Step::Fail(fault) => has_agent(&fault.cluster),
         Step::Create(create) => has_agent(&create.cluster),
         Step::Edit(edit) => has_agent(&edit.cluster),

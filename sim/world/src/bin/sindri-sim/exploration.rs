@@ -9,6 +9,7 @@ use crate::flags::{EngineName, SimFlags};
 use crate::output;
 use crate::pool::run_all;
 use crate::real_time::now;
+use crate::report::NamedRun;
 use crate::summary::{RunViolation, Summary};
 
 /// Seeds that are explored besides the scenario as it is written.
@@ -56,6 +57,7 @@ pub fn explore(library: &Library, chosen: &[Scenario], flags: &SimFlags) -> Resu
     }
     summary.seeds = from - first;
     output::print_table(&summary);
+    summary.add_table();
     Ok(summary)
 }
 
@@ -78,13 +80,15 @@ fn record(summary: &mut Summary, scenario: &Scenario, finished: Vec<FinishedRun>
         if flags.trace {
             report.trace.iter().for_each(|line| println!("{line}"));
         }
+        let replay = replay_command(scenario, variant, flags.engine);
+        if flags.report.is_some() {
+            let name = format!("{}, seed {}", scenario.name, variant.seed);
+            let run = NamedRun { name, replay: replay.clone(), story: scenario.to_yaml(), report: &report };
+            summary.report.add_run(run);
+        }
         if let Some(violation) = report.violation {
-            let violation = RunViolation {
-                scenario: scenario.name.clone(),
-                seed: variant.seed,
-                violation,
-                replay: replay_command(scenario, variant, flags.engine),
-            };
+            let (scenario, seed) = (scenario.name.clone(), variant.seed);
+            let violation = RunViolation { scenario, seed, violation, replay };
             output::print_violation(&violation, &report.trace);
             summary.violations.push(violation);
         }

@@ -38,12 +38,15 @@ pub struct SimFlags {
     /// Number of seeds [default: with --scenario seed 0 and 10 more, otherwise 1].
     #[arg(long)]
     pub seeds: Option<u64>,
-    /// Go on with further seeds until this number of minutes has passed.
+    /// Go on with further seeds until this number of minutes has passed; with --worlds begin no world after them.
     #[arg(long)]
     pub minutes: Option<u64>,
     /// Run this number of random worlds instead of scenarios, from --seed on.
-    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "kill_at", "determinism", "coverage", "list"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "kill_at", "determinism", "list"])]
     pub worlds: Option<u64>,
+    /// Begin no world after one has failed.
+    #[arg(long, requires = "worlds")]
+    pub fail_fast: bool,
     /// Run only this share of the worlds, so that N machines run all of them.
     #[arg(long, value_name = "I/N", requires = "worlds")]
     pub shard: Option<Shard>,
@@ -59,10 +62,13 @@ pub struct SimFlags {
     /// Write the result as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write a page with figures, and with a timeline of each failing run or of the first one.
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// List the scenarios and the behaviours that they prove.
     #[arg(long)]
     pub list: bool,
-    /// List the behaviours and the scenarios that prove them.
+    /// List the behaviours and the scenarios that prove them; with --worlds the situations that the worlds reached.
     #[arg(long)]
     pub coverage: bool,
     /// Run every scenario on both engines, in this process and in a fresh one, and compare the traces.

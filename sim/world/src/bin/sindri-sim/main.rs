@@ -6,10 +6,13 @@ mod bench;
 mod determinism;
 mod exploration;
 mod flags;
+mod goals;
 mod output;
 mod pool;
 mod real_time;
+mod report;
 mod shard;
+mod steps;
 mod summary;
 mod worlds;
 
@@ -19,6 +22,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use flags::{BenchFlags, HashFlags, SimFlags};
+use report::Report;
 use serde_json::Value;
 use sindri_world::run::{self, RunRequest};
 use sindri_world::scenario::Library;
@@ -82,9 +86,11 @@ fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
         return Ok(is_green);
     }
     if let Some(count) = flags.worlds {
-        let worlds = Plan { first: flags.seed.unwrap_or(1), count, time_max: None };
+        let time_max = flags.minutes.map(|minutes| Duration::from_secs(minutes * 60));
+        let worlds = Plan { first: flags.seed.unwrap_or(1), count, time_max };
         let totals = worlds::run_worlds(worlds, flags)?;
         write_result(flags, &totals.to_json())?;
+        write_report(flags, &totals.describe(), &totals.report)?;
         return Ok(totals.is_green());
     }
     let library = read_library(&flags.root)?;
@@ -107,7 +113,8 @@ fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
         let seeds = flags.seeds.unwrap_or(determinism::SEEDS_DEFAULT);
         return determinism::check(&library, &chosen, &flags.root, flags.jobs, seeds);
     }
-    let summary = exploration::explore(&library, &chosen, flags)?;
+    let mut summary = exploration::explore(&library, &chosen, flags)?;
+    let mut description = summary.describe();
     let mut result = summary.to_json();
     let mut is_green = summary.violations.is_empty();
     if flags.is_default_run() {
@@ -116,13 +123,20 @@ fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
         let totals = worlds::run_worlds(worlds, flags)?;
         is_green &= totals.is_green();
         output::add_worlds(&mut result, totals.to_json());
+        description = format!("{description}; {}", totals.describe());
+        summary.report.extend(totals.report);
     }
     write_result(flags, &result)?;
+    write_report(flags, &description, &summary.report)?;
     Ok(is_green)
 }
 
 fn write_result(flags: &SimFlags, result: &Value) -> Result<(), String> {
     flags.json.as_ref().map_or(Ok(()), |file| output::write_json(file, result))
+}
+
+fn write_report(flags: &SimFlags, description: &str, report: &Report) -> Result<(), String> {
+    flags.report.as_ref().map_or(Ok(()), |file| report.write(file, "Sindri simulation", description))
 }
 
 fn print_hash(flags: &HashFlags) -> Result<bool, String> {

@@ -52,14 +52,7 @@ pub fn print_table(summary: &Summary) {
         let hours = time.as_secs_f64() / 3600.0;
         println!("{name:<width$}  {runs:>5}  {hours:>13.1}  {:>10}", summary.count_violations(name));
     }
-    println!(
-        "{} scenarios, {} runs, {:.1} virtual hours in {:.1} s, {} violations",
-        summary.scenarios.len(),
-        summary.runs(),
-        summary.virtual_time().as_secs_f64() / 3600.0,
-        summary.wall_time.as_secs_f64(),
-        summary.violations.len()
-    );
+    println!("{}", summary.describe());
 }
 
 /// Adds the result of random worlds to that of scenarios: their violations to its violations, times to its times, and the other

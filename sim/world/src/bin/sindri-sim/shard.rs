@@ -1,6 +1,6 @@
 //! Worlds on several machines: each runs one shard of the seeds, and the results are merged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -43,13 +43,14 @@ struct ShardResult {
     faults: u64,
     virtual_seconds: f64,
     violations: Vec<Value>,
+    goals_unreached: BTreeSet<String>,
 }
 
 /// Adds up the results in a directory and prints the sum; returns it with true if nothing was violated.
 pub fn merge(directory: &Path) -> Result<(Value, bool), String> {
     let mut sum = ShardResult::default();
     let files = list_results(directory)?;
-    for file in &files {
+    for (number, file) in files.iter().enumerate() {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
         let result: ShardResult = serde_json::from_str(&text)
             .map_err(|error| format!("{} is not a result of --worlds: {error}", file.display()))?;
@@ -58,8 +59,13 @@ pub fn merge(directory: &Path) -> Result<(Value, bool), String> {
         sum.faults += result.faults;
         sum.virtual_seconds += result.virtual_seconds;
         sum.violations.extend(result.violations);
+        // A goal is unreached if no share reached it.
+        sum.goals_unreached.retain(|goal| result.goals_unreached.contains(goal));
+        if number == 0 {
+            sum.goals_unreached = result.goals_unreached;
+        }
     }
-    let ShardResult { worlds, operations, faults, virtual_seconds, violations } = sum;
+    let ShardResult { worlds, operations, faults, virtual_seconds, violations, goals_unreached } = sum;
     println!(
         "{} files: {worlds} worlds, {:.1} virtual hours, {operations} operations, {faults} faults, {} violations",
         files.len(),
@@ -74,10 +80,13 @@ pub fn merge(directory: &Path) -> Result<(Value, bool), String> {
             .push(violation["world"].to_string());
     }
     groups.iter().for_each(|(oracle, seeds)| println!("{oracle}: worlds {}", seeds.join(", ")));
+    if !goals_unreached.is_empty() {
+        println!("no world reached: {}", goals_unreached.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
+    }
     let is_green = violations.is_empty();
     let result = json!({
         "worlds": worlds, "operations": operations, "faults": faults, "virtual_seconds": virtual_seconds,
-        "violations": violations,
+        "violations": violations, "goals_unreached": goals_unreached,
     });
     Ok((result, is_green))
 }

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use sindri_world::oracle::Violation;
 use sindri_world::scenario::Scenario;
 
+use crate::report::{Report, Table};
+
 /// A run in which a property did not hold.
 pub struct RunViolation {
     pub scenario: String,
@@ -23,6 +25,7 @@ pub struct Summary {
     pub violations: Vec<RunViolation>,
     pub seeds: u64,
     pub wall_time: Duration,
+    pub report: Report,
     behaviours: BTreeMap<String, Vec<String>>,
 }
 
@@ -33,6 +36,7 @@ impl Summary {
             violations: Vec::new(),
             seeds: 0,
             wall_time: Duration::ZERO,
+            report: Report::default(),
             behaviours: group_by_behaviour(chosen),
         }
     }
@@ -53,6 +57,28 @@ impl Summary {
 
     pub fn count_violations(&self, scenario: &str) -> usize {
         self.violations.iter().filter(|violation| violation.scenario == scenario).count()
+    }
+
+    /// Describes all runs in one line.
+    pub fn describe(&self) -> String {
+        format!(
+            "{} scenarios, {} runs, {:.1} virtual hours in {:.1} s, {} violations",
+            self.scenarios.len(),
+            self.runs(),
+            self.virtual_time().as_secs_f64() / 3600.0,
+            self.wall_time.as_secs_f64(),
+            self.violations.len()
+        )
+    }
+
+    /// Adds the table of the scenarios to the report.
+    pub fn add_table(&mut self) {
+        let rows = self.scenarios.iter().map(|(name, (runs, time))| {
+            let hours = format!("{:.1} h", time.as_secs_f64() / 3600.0);
+            vec![name.clone(), format!("{runs} runs"), hours, format!("{} violations", self.count_violations(name))]
+        });
+        let rows = rows.collect();
+        self.report.add_table(Table { title: "Scenarios", rows });
     }
 
     pub fn to_json(&self) -> Value {

@@ -1,6 +1,8 @@
 //! Runs random worlds, and reduces each failing one to a short scenario.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -10,11 +12,16 @@ use sindri_world::scenario::{Library, Scenario, Step};
 use sindri_world::worlds::{generate, minimise};
 
 use crate::flags::SimFlags;
+use crate::goals::Goals;
 use crate::pool::run_all;
 use crate::real_time::now;
+use crate::report::{NamedRun, Report, Table};
+use crate::steps::{begins_fault, is_operation};
 
 /// Worlds between two progress lines.
 const PROGRESS_EVERY: u64 = 100;
+/// Worlds after which every goal should be reached.
+const WORLDS_OF_GOALS: u64 = 1_000;
 /// Longest time for the reduction of one failing world.
 const MINIMISE_TIME: Duration = Duration::from_secs(60);
 
@@ -46,7 +53,11 @@ pub struct Totals {
     operations: u64,
     faults: u64,
     virtual_time: Duration,
+    /// Number of steps by their name.
+    steps: BTreeMap<String, u64>,
+    goals: Goals,
     failed: Vec<FailedWorld>,
+    pub report: Report,
 }
 
 /// Runs the worlds and prints the result.
@@ -54,19 +65,28 @@ pub fn run_worlds(Plan { first, count, time_max }: Plan, flags: &SimFlags) -> Re
     let started = now();
     let is_chosen = |seed: &u64| flags.shard.is_none_or(|shard| shard.contains(*seed));
     let seeds: Vec<u64> = (first..first.saturating_add(count)).filter(is_chosen).collect();
+    let has_failed = AtomicBool::new(false);
     let totals = Mutex::new(Totals { first, ..Totals::default() });
     let results = run_all(&seeds, flags.jobs, |seed| {
-        if time_max.is_some_and(|time_max| now() - started >= time_max) {
+        let is_over = time_max.is_some_and(|time_max| now() - started >= time_max);
+        if is_over || flags.fail_fast && has_failed.load(Ordering::Relaxed) {
             return Ok(());
         }
         let world = generate(*seed);
         let report = run_world(&world, flags)?;
+        if report.violation.is_some() {
+            has_failed.store(true, Ordering::Relaxed);
+        }
         let failed = report.violation.clone().map(|violation| reduce(*seed, &world, violation, flags));
         if flags.trace {
             report.trace.iter().for_each(|line| println!("{line}"));
         }
         let mut totals = totals.lock().expect("no thread panics while it adds a world");
         totals.add(&world, &report);
+        if flags.report.is_some() {
+            let story = failed.as_ref().map_or_else(|| world.to_yaml(), |failed| failed.story.clone());
+            totals.report.add_run(NamedRun { name: world.name.clone(), replay: replay(*seed), story, report: &report });
+        }
         if let Some(failed) = failed {
             print_failure(&failed);
             totals.failed.push(failed);
@@ -81,6 +101,14 @@ pub fn run_worlds(Plan { first, count, time_max }: Plan, flags: &SimFlags) -> Re
     totals.wall_time = now() - started;
     totals.print_progress(started);
     totals.print_groups();
+    if flags.coverage {
+        totals.goals.list().for_each(|(goal, count)| println!("{count:>9}  {goal}"));
+    }
+    let unreached = totals.goals.unreached();
+    if totals.worlds >= WORLDS_OF_GOALS && !unreached.is_empty() {
+        println!("no world reached: {}", unreached.join(", "));
+    }
+    totals.add_tables();
     Ok(totals)
 }
 
@@ -98,8 +126,11 @@ fn reduce(seed: u64, world: &Scenario, violation: Violation, flags: &SimFlags) -
     let mut scenario = minimise(world, fails, || now() < end).scenario;
     let found = run_world(&scenario, flags).ok().and_then(|report| report.violation).unwrap_or(violation);
     scenario.title = format!("{}, found by world {seed}", found.oracle);
-    let replay = format!("cargo xtask sim --worlds 1 --seed {seed} --trace");
-    FailedWorld { seed, violation: found, story: scenario.to_yaml(), replay }
+    FailedWorld { seed, violation: found, story: scenario.to_yaml(), replay: replay(seed) }
+}
+
+fn replay(seed: u64) -> String {
+    format!("cargo xtask sim --worlds 1 --seed {seed} --trace")
 }
 
 fn print_failure(FailedWorld { seed, violation, story, replay }: &FailedWorld) {
@@ -108,33 +139,42 @@ fn print_failure(FailedWorld { seed, violation, story, replay }: &FailedWorld) {
     println!("\nreplay: {replay}\n");
 }
 
-fn is_fault(step: &Step) -> bool {
-    matches!(
-        step,
-        Step::Kill(_) | Step::Partition(_) | Step::Latency(_) | Step::Fail(_) | Step::Stall | Step::RestoreEtcd(_)
-    )
-}
-
-fn is_operation(step: &Step) -> bool {
-    !is_fault(step)
-        && !matches!(
-            step,
-            Step::Advance(_)
-                | Step::Restart(_)
-                | Step::Repair(_)
-                | Step::Heal(_)
-                | Step::Resume
-                | Step::SnapshotEtcd(_)
-        )
-}
-
 impl Totals {
     fn add(&mut self, world: &Scenario, report: &RunReport) {
         let count = |is: fn(&Step) -> bool| world.steps.iter().filter(|(_, step)| is(step)).count() as u64;
         self.worlds += 1;
         self.operations += count(is_operation);
-        self.faults += count(is_fault);
+        self.faults += count(|step| begins_fault(step).is_some());
+        self.goals.add(world, &report.trace);
         self.virtual_time += report.virtual_time;
+        for (_, step) in world.steps.iter() {
+            *self.steps.entry(step.name()).or_default() += 1;
+        }
+    }
+
+    /// Adds the tables of all worlds to the report.
+    fn add_tables(&mut self) {
+        let rows = self.steps.iter().map(|(name, count)| vec![name.clone(), count.to_string()]).collect();
+        self.report.add_table(Table { title: "Steps of the worlds", rows });
+        let rows = self.goals.list().map(|(goal, count)| vec![goal.to_owned(), count.to_string()]).collect();
+        self.report.add_table(Table { title: "Goals", rows });
+        let failed = |failed: &FailedWorld| vec![failed.violation.oracle.to_owned(), format!("world {}", failed.seed)];
+        let rows = self.failed.iter().map(failed).collect();
+        self.report.add_table(Table { title: "Violations", rows });
+    }
+
+    /// Describes all worlds in one line.
+    pub fn describe(&self) -> String {
+        format!(
+            "{} worlds from seed {}, {:.1} virtual hours in {:.1} s, {} operations, {} faults, {} violations",
+            self.worlds,
+            self.first,
+            self.virtual_time.as_secs_f64() / 3600.0,
+            self.wall_time.as_secs_f64(),
+            self.operations,
+            self.faults,
+            self.failed.len()
+        )
     }
 
     fn print_progress(&self, started: Instant) {
@@ -151,7 +191,7 @@ impl Totals {
 
     /// Prints the violations grouped by their oracle, with the seeds of their worlds.
     fn print_groups(&self) {
-        let mut groups: std::collections::BTreeMap<&str, Vec<String>> = std::collections::BTreeMap::new();
+        let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for failed in &self.failed {
             groups.entry(failed.violation.oracle).or_default().push(failed.seed.to_string());
         }
@@ -180,7 +220,7 @@ impl Totals {
         json!({
             "worlds": self.worlds, "first_seed": self.first, "operations": self.operations, "faults": self.faults,
             "virtual_seconds": self.virtual_time.as_secs_f64(), "wall_seconds": self.wall_time.as_secs_f64(),
-            "violations": violations,
+            "violations": violations, "goals_unreached": self.goals.unreached(),
         })
     }
 }

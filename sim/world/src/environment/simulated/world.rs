@@ -25,7 +25,7 @@ use crate::expected_state::ExpectedState;
 use crate::exploration::{HostFault, RequestFaults, ResponseFault};
 use crate::hosts::{self, AgentKey, AgentSetup, Database, OperatorJob};
 use crate::http_exchanges::{ExchangeLog, HttpExchange};
-use crate::http_faults::{FaultInjector, InjectionRule, RecordedRequest, RequestPattern};
+use crate::http_faults::{FaultInjector, InjectedFault, InjectionRule, RecordedRequest, RequestPattern};
 use crate::journal::{AgentWrite, Operation};
 use crate::object_key::from_stored_key;
 use crate::oracle::WriteOracle;
@@ -135,8 +135,14 @@ impl SimulatedWorld {
             namespace: fleet.namespace.clone(),
             ..Settings::new(name.to_owned(), name.to_owned())
         };
-        let setup =
-            AgentSetup { settings, key: key.clone(), brokers: fleet.brokers, clocks_ahead: fleet.clocks_ahead.0 };
+        let setup = AgentSetup {
+            settings,
+            key: key.clone(),
+            brokers: fleet.brokers,
+            clocks_ahead: fleet.clocks_ahead.0,
+            limits: fleet.limits,
+            faults: faults.clone(),
+        };
         for identity in (0..fleet.replicas).map(|index| replica_name(name, index)) {
             let agent = self.engine.add_host(&identity, hosts::agent(seed, &identity, setup.clone()));
             self.hosts.insert(identity, agent);
@@ -162,7 +168,7 @@ impl SimulatedWorld {
         trace::record("world", "~ every fault ends");
         self.schedule.end();
         self.are_events_counted = false;
-        self.database.is_stalled.store(false, Ordering::Relaxed);
+        self.database.stalls.end(None);
         for cluster in self.clusters.values() {
             cluster.faults.set_exploration(None);
             cluster.faults.clear_rules();
@@ -461,9 +467,13 @@ impl Environment for SimulatedWorld {
                 self.snapshots.insert(name, snapshot);
             }
             HostAction::RestoreEtcd(name) => self.restore_etcd(&name)?,
-            HostAction::Stall(is_stalled) => {
-                trace::record("world", if is_stalled { "~ stall" } else { "~ resume" });
-                self.database.is_stalled.store(is_stalled, Ordering::Relaxed);
+            HostAction::Stall(broker) => {
+                trace::record("world", &format!("~ stall {}", broker.as_deref().unwrap_or("every broker")));
+                self.database.stalls.begin(broker);
+            }
+            HostAction::Resume(broker) => {
+                trace::record("world", &format!("~ resume {}", broker.as_deref().unwrap_or("every broker")));
+                self.database.stalls.end(broker);
             }
         }
         Ok(())
@@ -479,13 +489,15 @@ impl Environment for SimulatedWorld {
     }
 
     fn fail_cluster(&mut self, fault: &ClusterFault) -> Result<(), StepError> {
-        let injected = match (fault.status, fault.lose_response, fault.cut, &fault.rewrite) {
-            (Some(status), false, false, None) => Fault::Refuse { status, retry_after_secs: fault.retry_after },
-            (None, true, false, None) => Fault::LoseResponse,
-            (None, false, true, None) => Fault::CutBeforeCommit,
-            (None, false, false, Some(patch)) => Fault::Rewrite(patch.clone()),
+        let refuse = |status| Fault::Refuse { status, retry_after_secs: fault.retry_after };
+        let injected = match (fault.status, fault.lose_response, fault.cut, &fault.rewrite, fault.panic) {
+            (Some(status), false, false, None, false) => InjectedFault::Server(refuse(status)),
+            (None, true, false, None, false) => InjectedFault::Server(Fault::LoseResponse),
+            (None, false, true, None, false) => InjectedFault::Server(Fault::CutBeforeCommit),
+            (None, false, false, Some(patch), false) => InjectedFault::Server(Fault::Rewrite(patch.clone())),
+            (None, false, false, None, true) => InjectedFault::Panic,
             _ => {
-                let reason = "fail takes exactly one of status, lose_response, cut and rewrite";
+                let reason = "fail takes exactly one of status, lose_response, cut, rewrite and panic";
                 return Err(StepError::Failed(reason.to_owned()));
             }
         };
