@@ -14,29 +14,34 @@ const BATCH_MAX: i64 = 256;
 impl Broker {
     pub(super) async fn detect_offline(&self) {
         let Some(after) = self.offline_after else { return };
-        // No heartbeat could arrive while this broker was down, so every agent gets the whole time first.
-        sleep(after).await;
         loop {
-            self.record_offline(after).await;
-            sleep(CHECK_EVERY).await;
+            while self.store.get_position().await.is_err() {
+                sleep(CHECK_EVERY).await;
+            }
+            // No heartbeat could arrive while this broker was down, and none was stored while the store did not respond; other
+            // brokers may have some in memory. So every agent gets the whole time first.
+            sleep(after).await;
+            while self.record_offline(after).await {
+                sleep(CHECK_EVERY).await;
+            }
         }
     }
 
-    /// Records the agents without a heartbeat for longer than this. Skipped while heartbeats cannot be written, because
-    /// the store then has old ones.
-    async fn record_offline(&self, after: Duration) {
+    /// Records the agents without a heartbeat for longer than this; returns false if the store does not respond. Skipped while
+    /// heartbeats cannot be written, because the store then has old ones.
+    async fn record_offline(&self, after: Duration) -> bool {
         if !self.flush_heartbeats().await {
-            return;
+            return false;
         }
         let now = self.clock.now();
-        let Ok(silent_since) = now.checked_sub(after) else { return };
+        let Ok(silent_since) = now.checked_sub(after) else { return true };
         loop {
             match self.store.mark_agents_offline(self.write_context(), silent_since, BATCH_MAX).await {
                 Ok(recorded) if i64::try_from(recorded).is_ok_and(|recorded| recorded >= BATCH_MAX) => {}
-                Ok(_) => return,
+                Ok(_) => return true,
                 Err(error) => {
                     tracing::warn!(%error, "offline agents cannot be recorded");
-                    return;
+                    return false;
                 }
             }
         }

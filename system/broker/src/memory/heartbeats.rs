@@ -41,9 +41,11 @@ impl HeartbeatBuffer {
         }
     }
 
-    /// Returns a stored agent with the values of its newest heartbeat.
+    /// Returns a stored agent with the values of its newest heartbeat; another broker may have stored a newer one.
     pub(crate) fn apply_to(&self, mut agent: Agent) -> Agent {
-        if let Some(heartbeat) = self.lock().get(&agent.id) {
+        let is_newer =
+            |heartbeat: &&Heartbeat| agent.last_heartbeat.is_none_or(|stored| heartbeat.received_at > stored);
+        if let Some(heartbeat) = self.lock().get(&agent.id).filter(is_newer) {
             agent.last_heartbeat = Some(heartbeat.received_at);
             if heartbeat.report.k8s_reachable.is_some() || heartbeat.report.k8s_api_latency_ms.is_some() {
                 agent.k8s_reachable = heartbeat.report.k8s_reachable;

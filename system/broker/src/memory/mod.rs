@@ -5,6 +5,7 @@
 
 mod etag;
 mod failed_logins;
+mod freshness;
 mod heartbeats;
 mod keys;
 mod people;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub(crate) use etag::{EtagKey, matches_if_none_match};
 pub(crate) use failed_logins::FailedLogins;
+pub(crate) use freshness::Freshness;
 pub(crate) use heartbeats::HeartbeatBuffer;
 pub(crate) use keys::KeyCache;
 pub(crate) use people::KnownPeople;
@@ -25,6 +27,7 @@ use crate::store::{ChangeObserver, StoreChange};
 /// In-memory state of one broker process.
 #[derive(Default)]
 pub(crate) struct Memory {
+    pub freshness: Freshness,
     pub target_states: TargetStateCache,
     pub keys: KeyCache,
     pub people: KnownPeople,

@@ -121,6 +121,11 @@ impl TargetStateCache {
         state.body_bytes = 0;
     }
 
+    /// Wakes every poll and keeps the entries.
+    pub(crate) fn wake_all(&self) {
+        self.lock().agents.values_mut().for_each(Entry::wake);
+    }
+
     /// Returns the notification that an agent's entry was dropped; `None` during shutdown, when polls must not wait.
     pub(crate) fn change_notification(&self, agent: AgentId) -> Option<Arc<Notify>> {
         let mut state = self.lock();
@@ -146,6 +151,10 @@ impl Entry {
         self.generation += 1;
         self.response = None;
         self.status = None;
+        self.wake();
+    }
+
+    fn wake(&mut self) {
         if let Some(changed) = self.changed.take() {
             changed.notify_waiters();
         }

@@ -25,6 +25,7 @@ mod polls;
 mod process;
 mod published_clients;
 mod quotas;
+mod replicas;
 mod secrets;
 mod shared_address;
 mod stalled_store;

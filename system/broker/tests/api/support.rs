@@ -97,6 +97,16 @@ impl Api {
         Self { router: router(broker), admin: admin.reveal() }
     }
 
+    /// Starts two brokers on one store. Neither follows the changes of the other.
+    pub async fn two_on_one_store() -> [Self; 2] {
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
+        let (store, entropy) = (SqliteStore::open(":memory:", None).unwrap(), counting_entropy());
+        let start = async || Broker::start(store.replica(), fixed_clock(), entropy.clone()).await.unwrap();
+        let brokers = [start().await, start().await];
+        brokers[0].create_admin_key(&admin).await.unwrap();
+        brokers.map(|broker| Self { router: router(broker), admin: admin.reveal() })
+    }
+
     /// Starts a broker whose generators have quotas.
     pub async fn with_quotas(quotas: Quotas) -> Self {
         let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));

@@ -56,6 +56,7 @@ async fn identify(
     headers: &HeaderMap,
     client: Option<IpAddr>,
 ) -> Result<(Actor, ActorLabel), ErrorResponse> {
+    check_freshness(broker)?;
     let header = headers.get(AUTHORIZATION).ok_or_else(|| ErrorResponse::unauthorized("a key is required"))?;
     if let Some(provider) = &broker.oidc
         && let Some(token) = header.to_str().ok().map(strip_scheme).filter(|text| is_token(text))
@@ -70,6 +71,12 @@ async fn identify(
     };
     let key = credentials.authenticate(broker).await?;
     Ok((Actor { holder: key.holder, access: key.access }, credentials.label()))
+}
+
+/// Rejects every request while the store of several brokers does not respond: keys may have been revoked, and target states
+/// changed.
+pub(crate) fn check_freshness(broker: &Broker) -> Result<(), ErrorResponse> {
+    if broker.memory.freshness.is_lost() { Err(StoreError::Unavailable.into()) } else { Ok(()) }
 }
 
 /// Returns the address of the client; `None` without a peer address (simulation), where throttling is skipped.
@@ -97,11 +104,13 @@ impl Credentials {
 
     /// Returns the key as stored, if it is cached and has not expired.
     pub(crate) fn find_cached(&self, broker: &Broker) -> Option<StoredKey> {
+        check_freshness(broker).ok()?;
         broker.memory.keys.find(&self.pak).filter(|key| !has_expired(broker, key))
     }
 
     /// Returns the key as stored, from the cache if it is there. A wrong key counts against its source.
     pub(crate) async fn authenticate(&self, broker: &Broker) -> Result<StoredKey, ErrorResponse> {
+        check_freshness(broker)?;
         let key = match broker.memory.keys.find(&self.pak) {
             Some(key) => key,
             None => look_up_key(broker, &self.pak, self.client).await?,

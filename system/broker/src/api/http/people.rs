@@ -64,11 +64,12 @@ async fn record_person(
 ) -> Result<(), ErrorResponse> {
     let context = WriteContext { actor: Some(KeyHolder::Admin(id)), peer: client, ..broker.write_context() };
     let admin = Admin { id, created_at: context.time, name: name.to_owned(), role: person.role, key_expires_at: None };
+    let generation = broker.memory.people.generation();
     if !broker.store.record_person(context, admin).await? {
         let message = format!("{name} was deleted by an administrator, or another administrator has that name");
         return Err(ErrorResponse::new(StatusCode::FORBIDDEN, "person_deleted", message));
     }
-    broker.memory.people.insert(id, Instant::now());
+    broker.memory.people.insert(id, Instant::now(), generation);
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use sindri_model::wire::{
 use tokio::time::{Instant, timeout_at};
 
 use super::target_state_body::{leave_out_held, serialize_revisions};
-use crate::api::http::authentication::Credentials;
+use crate::api::http::authentication::{Credentials, check_freshness};
 use crate::api::http::compression::to_weak_etag;
 use crate::api::http::error_response::ErrorResponse;
 use crate::broker::Broker;
@@ -78,6 +78,7 @@ pub(crate) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<R
         }
         let waiting = WaitingPoll::new(&broker.metrics);
         if timeout_at(wait.deadline, changed).await.is_err() {
+            check_freshness(broker)?;
             return Ok(not_modified_response(&state));
         }
         drop(waiting);
@@ -109,9 +110,11 @@ async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> 
     Ok(response)
 }
 
-/// Returns the agent's target state, from the cache if it is there.
+/// Returns the agent's target state, from the cache if it is there. On a store of several brokers only a state that the agent
+/// has comes from the cache: another broker may have sent a newer one, and the agent must not go back.
 async fn get_target_state(broker: &Broker, poll: &Poll) -> Result<CachedTargetState, ErrorResponse> {
-    match broker.memory.target_states.get(poll.agent) {
+    let is_usable = |state: &CachedTargetState| poll.has_target_state(state) || !broker.store.is_shared();
+    match broker.memory.target_states.get(poll.agent).filter(is_usable) {
         Some(state) => Ok(state),
         // Boxed, because most polls do not need it, and thousands wait.
         None => Box::pin(load_target_state(broker, poll.agent, poll.if_none_match())).await,

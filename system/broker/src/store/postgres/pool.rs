@@ -10,7 +10,7 @@ use std::time::Duration;
 use deadpool_postgres::{ClientWrapper, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::PostgresError;
@@ -36,6 +36,8 @@ const KEEPALIVE_RETRIES: u32 = 3;
 
 /// Sets the limits of connecting, and of data that the server does not acknowledge, which the URL does not set.
 pub(super) fn set_network_limits(config: &mut Config) {
+    // A standby would give old target states and revoked keys.
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT_MAX);
     }

@@ -89,10 +89,10 @@ impl<'c> PostgresSession<'c> {
     pub(super) async fn commit(mut self) -> Result<Vec<StoreChange>, StoreError> {
         if !self.changes.is_empty() {
             let client = self.client;
-            let notify = async move {
-                let statement = client.prepare_cached("SELECT pg_notify($1, '')").await?;
-                client.query(&statement, &[&CHANNEL]).await.map(drop)
-            };
+            // Prepared before it is sent: otherwise it would follow the COMMIT.
+            let statement = client.prepare_cached("SELECT pg_notify($1, '')").await;
+            let statement = statement.map_err(|error| to_store_error(&error))?;
+            let notify = async move { client.query(&statement, &[&CHANNEL]).await.map(drop) };
             self.send(Box::pin(notify)).await.map_err(|error| to_store_error(&error))?;
         }
         // First, because of a lost connection: then the transaction may be durable.

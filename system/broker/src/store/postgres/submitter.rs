@@ -34,8 +34,12 @@ impl Submitter {
     pub async fn run(mut self) {
         let mut batch = Vec::new();
         while self.pending.recv_many(&mut batch, BATCH_MAX).await > 0 {
+            let awaited = batch.drain(..).filter(|pending| pending.is_awaited(CALL_MAX));
             let (submissions, callers): (Vec<_>, Vec<_>) =
-                batch.drain(..).map(|pending| (pending.submission, pending.caller)).unzip();
+                awaited.map(|pending| (pending.submission, pending.caller)).unzip();
+            if callers.is_empty() {
+                continue;
+            }
             let operation: Operation<_> = Box::new(|session| Box::pin(append_all(session, submissions)));
             let done = transact(&self.pool, &self.origin, &self.observer, &self.cipher, Access::Write, operation);
             // A connection that does not respond is closed, and the next submissions use another one.

@@ -3,11 +3,13 @@
 //! Everything is checked before anything but the counter is written, so that a rejected submission affects no other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, Checksum, GeneratorId, Sequence, StackId};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::event_types::EventType;
 use crate::store::records::{KeyHolder, NewRevision, RecordKind, StoreError, WriteContext};
@@ -38,12 +40,19 @@ pub(crate) type SubmissionResult = Result<DeploymentObject, StoreError>;
 pub(crate) struct PendingSubmission {
     pub submission: Submission,
     pub caller: oneshot::Sender<SubmissionResult>,
+    queued_at: Instant,
 }
 
 impl PendingSubmission {
     pub(crate) fn new(submission: Submission) -> (Self, oneshot::Receiver<SubmissionResult>) {
         let (caller, result) = oneshot::channel();
-        (Self { submission, caller }, result)
+        (Self { submission, caller, queued_at: Instant::now() }, result)
+    }
+
+    /// Returns true if the caller still waits. A submission whose caller got an error must not be appended later, after a newer
+    /// one.
+    pub(crate) fn is_awaited(&self, wait_max: Duration) -> bool {
+        !self.caller.is_closed() && self.queued_at.elapsed() < wait_max
     }
 }
 
