@@ -17,10 +17,16 @@ pub(crate) type FlowHeaders = [(&'static str, String); 2];
 /// Returns the headers that name the FlowSchema of a request and its priority level: of those that match, the schema with the
 /// lowest precedence.
 pub(crate) fn flow_headers(store: &Store, user: &User, request: &AuthorizationRequest) -> Option<FlowHeaders> {
-    let schemas = store.collection(GROUP, "flowschemas")?.values().map(|entry| &***entry.object);
-    let precedence = |schema: &&Value| value_at(schema, "/spec/matchingPrecedence").and_then(Value::as_i64);
-    // Of several with the same precedence, the first by name is chosen.
-    let schema = schemas.filter(|schema| matches(schema, user, request)).min_by_key(precedence)?;
+    let mut chosen: Option<(i64, &Value)> = None;
+    for entry in store.collection(GROUP, "flowschemas")?.values() {
+        let schema = &***entry.object;
+        let precedence = value_at(schema, "/spec/matchingPrecedence").and_then(Value::as_i64).unwrap_or_default();
+        // Of several with the same precedence, the first by name is chosen. Matching is the expensive part.
+        if chosen.is_none_or(|(lowest, _)| precedence < lowest) && matches(schema, user, request) {
+            chosen = Some((precedence, schema));
+        }
+    }
+    let (_, schema) = chosen?;
     let level = string_at(schema, "/spec/priorityLevelConfiguration/name");
     let level = store.find(GROUP, "prioritylevelconfigurations", None, level)?;
     Some([
