@@ -4,7 +4,6 @@
 //! what it has started.
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::time::Duration;
@@ -13,7 +12,6 @@ use sindri_cluster::stop::EXIT_SIGNALLED;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinSet;
 
 /// Reason for which a wait ended without a result.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -92,13 +90,6 @@ impl InterruptibleRuntime {
         })
     }
 
-    /// Spawns a background task, until the returned set is dropped. It makes progress only during other waits.
-    pub fn spawn(&self, work: impl Future<Output = Infallible> + Send + 'static) -> JoinSet<Infallible> {
-        let mut owner = JoinSet::new();
-        owner.spawn_on(work, self.runtime.handle());
-        owner
-    }
-
     /// Waits for the given time.
     pub fn sleep(&self, span: Duration) -> Result<(), WaitError> {
         match self.block_on(span, std::future::pending::<()>()) {
@@ -110,28 +101,7 @@ impl InterruptibleRuntime {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
-
-    #[test]
-    fn a_background_task_runs_during_waits_and_ends_with_its_owner() {
-        let (runtime, held) = (InterruptibleRuntime::new().unwrap(), Arc::new(AtomicUsize::new(0)));
-        let counted = held.clone();
-        let owner = runtime.spawn(async move {
-            loop {
-                counted.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        });
-        assert_eq!(held.load(Ordering::Relaxed), 0);
-        runtime.sleep(Duration::from_millis(50)).unwrap();
-        assert!(held.load(Ordering::Relaxed) > 1);
-        drop(owner);
-        runtime.sleep(Duration::from_millis(10)).unwrap();
-        assert_eq!(Arc::strong_count(&held), 1);
-    }
 
     // Signals are tested with a process of its own, because they interrupt all waits of a process.
     #[test]

@@ -26,6 +26,7 @@ pub mod registry;
 pub mod sim;
 pub mod stop;
 pub mod version;
+pub mod webhook_server;
 
 pub use access::{Access, Secret};
 pub use container::ContainerProvider;

@@ -9,10 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use sindri_apiserver::{
     ApiServer, Handled, Headers, Request, Response, WatchId, WebhookAnswer, WebhookAnswers, WebhookCall, WebhookReply,
 };
+use sindri_cluster::webhook_server::{WebhookAddress, WebhookServerError};
 use sindri_record::connection::ConnectionError;
 use sindri_record::response::FullResponse;
 use sindri_record::server::{Opened, Server};
-use sindri_record::webhook::{WebhookAddress, WebhookServerError, Webhooks};
+use sindri_record::webhook::Webhooks;
 
 /// Administrator's token.
 pub const TOKEN: &str = "administrator";

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderName, Request};
 use serde_json::{Map, Value, json};
+use sindri_cluster::webhook_server::WebhookServerError;
 use thiserror::Error;
 
 use crate::connection::ConnectionError;
@@ -21,7 +22,7 @@ use crate::script::{Action, Body, ReadLimit, RequestTemplate, Script, Step};
 use crate::server::{Opened, Server};
 use crate::target::Target;
 use crate::template::{UnknownVariable, Variables, expand, expand_repetitions, expand_value};
-use crate::webhook::{WebhookServerError, Webhooks};
+use crate::webhook::Webhooks;
 
 /// Timeout of a condition.
 const SETTLE_MAX: Duration = Duration::from_secs(60);

@@ -1,17 +1,19 @@
 //! The server of an exchange: a remote one, or any other that handles requests and lets time pass.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
+use sindri_cluster::webhook_server::{WebhookAddress, WebhookServer, WebhookServerError};
 
 use crate::connection::{Client, Connection, ConnectionError, EventStream, Framing, read_response};
 use crate::protobuf;
 use crate::response::FullResponse;
 use crate::target::Target;
-use crate::webhook::{WebhookAddress, WebhookServer, WebhookServerError, Webhooks};
+use crate::webhook::Webhooks;
 
 /// Result of opening a stream.
 pub enum Opened<S> {
@@ -121,7 +123,8 @@ impl Server for RemoteServer<'_> {
     }
 
     async fn serve_webhooks(&mut self, webhooks: Webhooks) -> Result<WebhookAddress, WebhookServerError> {
-        let server = self.webhooks.insert(WebhookServer::start(webhooks).await?);
+        let respond = Arc::new(move |path: &str, body: &[u8]| webhooks.reply(path, body));
+        let server = self.webhooks.insert(WebhookServer::start(respond).await?);
         Ok(server.address.clone())
     }
 }

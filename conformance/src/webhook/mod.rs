@@ -4,8 +4,8 @@
 //! with this program can call it.
 
 mod review;
-mod server;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,18 +13,20 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::{Value, json};
 use sindri_cluster::Access;
+use sindri_cluster::webhook_server::{ReviewReply, WebhookAddress, WebhookServer};
 use sindri_world::environment::ClusterCall;
 use tokio::time::Instant;
 
 use crate::cluster_api;
 use crate::rewrite::Rewrite;
 use crate::runtime::InterruptibleRuntime;
-use server::WebhookServer;
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 /// Object that is only created as a dry run, to check whether the API server calls the webhook.
 const PROBE: &str = "sindri-webhook-probe";
 const PROBES: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
+/// Timeout of starting the server.
+const START_MAX: Duration = Duration::from_secs(5);
 /// Timeout until an API server uses a configuration, or no longer uses it.
 const EFFECT_MAX: Duration = Duration::from_secs(30);
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -42,14 +44,9 @@ impl Webhook {
     pub fn register(runtime: &InterruptibleRuntime, access: &Access, rewrite: Rewrite) -> Result<Self, String> {
         let name = format!("{}.{}.sindri.dev", rewrite.name, rewrite.resource);
         let rewrites = vec![probe(), rewrite];
-        let configuration =
-            |server: &WebhookServer| configuration(&name, &rewrites, server.port, &server.certificate_pem);
-        let server = WebhookServer::start(runtime, rewrites.clone())?;
-        cluster_api::send_expecting_success(
-            runtime,
-            access,
-            request(Method::POST, CONFIGURATIONS, &configuration(&server)),
-        )?;
+        let server = start(runtime, rewrites.clone())?;
+        let configuration = configuration(&name, &rewrites, &server.address);
+        cluster_api::send_expecting_success(runtime, access, request(Method::POST, CONFIGURATIONS, &configuration))?;
         wait_for_effect(runtime, access, true)?;
         Ok(Self { configuration: format!("{CONFIGURATIONS}/{name}"), _server: server })
     }
@@ -60,6 +57,21 @@ impl Webhook {
         cluster_api::send_expecting_success(runtime, access, request(Method::DELETE, &self.configuration, &json!({})))?;
         wait_for_effect(runtime, access, false)
     }
+}
+
+/// Starts the server. It responds during later waits of the runtime.
+fn start(runtime: &InterruptibleRuntime, rewrites: Vec<Rewrite>) -> Result<WebhookServer, String> {
+    let respond = Arc::new(move |_path: &str, body: &[u8]| reply(body, &rewrites));
+    let started = runtime.block_on(START_MAX, WebhookServer::start(respond)).map_err(|error| error.to_string())?;
+    started.map_err(|error| error.to_string())
+}
+
+fn reply(review: &[u8], rewrites: &[Rewrite]) -> ReviewReply {
+    let (status, content_type, body) = match review::respond(review, rewrites) {
+        Ok(review) => (200, "application/json", review.to_string()),
+        Err(error) => (400, "text/plain; charset=utf-8", error.to_string()),
+    };
+    ReviewReply { status, content_type, body, delay: Duration::ZERO }
 }
 
 fn probe() -> Rewrite {
@@ -89,7 +101,7 @@ fn wait_for_effect(runtime: &InterruptibleRuntime, access: &Access, is_active: b
 }
 
 /// Returns the configuration. It matches only the named objects, so that other writes are not delayed.
-fn configuration(name: &str, rewrites: &[Rewrite], port: u16, certificate_pem: &str) -> Value {
+fn configuration(name: &str, rewrites: &[Rewrite], address: &WebhookAddress) -> Value {
     let resources: Vec<&str> = rewrites.iter().map(|rewrite| rewrite.resource.as_str()).collect();
     let names = json!(rewrites.iter().map(|rewrite| rewrite.name.as_str()).collect::<Vec<_>>());
     json!({
@@ -97,7 +109,9 @@ fn configuration(name: &str, rewrites: &[Rewrite], port: u16, certificate_pem: &
         "metadata": {"name": name},
         "webhooks": [{
             "name": name,
-            "clientConfig": {"url": format!("https://127.0.0.1:{port}/"), "caBundle": STANDARD.encode(certificate_pem)},
+            "clientConfig": {
+                "url": format!("https://{}/", address.authority), "caBundle": STANDARD.encode(&address.certificate),
+            },
             "rules": [{
                 "operations": ["CREATE", "UPDATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources,
             }],
@@ -118,7 +132,8 @@ mod tests {
     #[test]
     fn the_webhook_is_called_for_the_named_objects_only() {
         let rewrite = Rewrite { resource: "secrets".into(), name: "note".into(), patch: json!({}) };
-        let configuration = configuration("note.secrets.sindri.dev", &[probe(), rewrite], 4430, "PEM");
+        let address = WebhookAddress { authority: "127.0.0.1:4430".into(), certificate: "PEM".into() };
+        let configuration = configuration("note.secrets.sindri.dev", &[probe(), rewrite], &address);
         let webhook = &configuration["webhooks"][0];
         assert_eq!(webhook["rules"][0]["resources"], json!(["configmaps", "secrets"]));
         let expression = r#"has(object.metadata.name) && object.metadata.name in ["sindri-webhook-probe","note"]"#;

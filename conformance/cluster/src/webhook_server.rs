@@ -1,4 +1,4 @@
-//! HTTPS server of webhooks on a free port of the loopback interface, with a self-signed certificate.
+//! HTTPS server of webhooks, for API servers that share the loopback interface with this program.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -21,14 +21,28 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::replies::Webhooks;
-
 /// Timeout of a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Maximum size of a review: it has two objects of at most three megabytes.
 const REVIEW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Pause after an error of `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Returns the reply to a review, by the path of its request and its body.
+pub type RespondToReview = Arc<dyn Fn(&str, &[u8]) -> ReviewReply + Send + Sync>;
+
+/// Reply of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReviewReply {
+    /// HTTP status.
+    pub status: u16,
+    /// Content type.
+    pub content_type: &'static str,
+    /// Body.
+    pub body: String,
+    /// Time before the reply.
+    pub delay: Duration,
+}
 
 /// A server that could not start.
 #[derive(Debug, Error)]
@@ -44,7 +58,7 @@ pub struct WebhookAddress {
     pub certificate: String,
 }
 
-/// A running server. Dropping it closes its connections.
+/// A running server on a free port, with a self-signed certificate. Dropping it closes its connections.
 pub struct WebhookServer {
     _tasks: JoinSet<Infallible>,
     /// Its address.
@@ -52,8 +66,8 @@ pub struct WebhookServer {
 }
 
 impl WebhookServer {
-    /// Starts the server.
-    pub async fn start(webhooks: Webhooks) -> Result<Self, WebhookServerError> {
+    /// Starts the server in the current runtime.
+    pub async fn start(respond: RespondToReview) -> Result<Self, WebhookServerError> {
         let host = Ipv4Addr::LOCALHOST;
         let made = rcgen::generate_simple_self_signed([host.to_string()]).map_err(to_error)?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
@@ -65,7 +79,7 @@ impl WebhookServer {
         let listener = TcpListener::bind((host, 0)).await.map_err(to_error)?;
         let authority = listener.local_addr().map_err(to_error)?.to_string();
         let mut tasks = JoinSet::new();
-        tasks.spawn(serve(listener, tls, webhooks));
+        tasks.spawn(serve(listener, tls, respond));
         Ok(Self { _tasks: tasks, address: WebhookAddress { authority, certificate: made.cert.pem() } })
     }
 }
@@ -75,32 +89,33 @@ fn to_error(error: impl std::fmt::Display) -> WebhookServerError {
 }
 
 /// Accepts connections. They belong to this future: dropping it closes them.
-async fn serve(listener: TcpListener, tls: TlsAcceptor, webhooks: Webhooks) -> Infallible {
+async fn serve(listener: TcpListener, tls: TlsAcceptor, respond: RespondToReview) -> Infallible {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             biased; // finished connections first, so that they do not accumulate
             Some(_ended) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(connection(stream, tls.clone(), webhooks.clone()))),
+                Ok((stream, _)) => drop(connections.spawn(connection(stream, tls.clone(), respond.clone()))),
+                // The API server retries, and reports an error to its client.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
         }
     }
 }
 
-async fn connection(stream: TcpStream, tls: TlsAcceptor, webhooks: Webhooks) {
+async fn connection(stream: TcpStream, tls: TlsAcceptor, respond: RespondToReview) {
     // A failed or slow handshake closes the connection.
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await else { return };
-    let service = service_fn(move |request| handle(request, webhooks.clone()));
+    let service = service_fn(move |request| handle(request, respond.clone()));
     // The API server reports a broken connection to its client.
     let _broken = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn handle(request: Request<Incoming>, webhooks: Webhooks) -> Result<Response<Full<Bytes>>, BoxError> {
+async fn handle(request: Request<Incoming>, respond: RespondToReview) -> Result<Response<Full<Bytes>>, BoxError> {
     let path = request.uri().path().to_owned();
     let body = Limited::new(request.into_body(), REVIEW_BYTES_MAX).collect().await?.to_bytes();
-    let reply = webhooks.reply(&path, &body);
+    let reply = respond(&path, &body);
     tokio::time::sleep(reply.delay).await;
     let mut response = Response::new(Full::new(Bytes::from(reply.body)));
     *response.status_mut() = StatusCode::from_u16(reply.status)?;

@@ -1,4 +1,6 @@
-//! Replies of webhooks by path, and the reviews that they got.
+//! Webhooks of an exchange: replies by path, and the reviews that they got.
+//!
+//! A remote API server calls them on a port; a simulated one asks for the same replies without a network.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sindri_cluster::webhook_server::ReviewReply;
 
 /// Reply of a webhook in a script.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -29,19 +32,6 @@ pub struct ScriptedReply {
     rename: BTreeMap<String, String>,
 }
 
-/// A reply as it is sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SentReply {
-    /// HTTP status.
-    pub status: u16,
-    /// Content type.
-    pub content_type: &'static str,
-    /// Body.
-    pub body: String,
-    /// Time before the reply.
-    pub delay: Duration,
-}
-
 /// Webhooks of one exchange. Clones share the log of reviews.
 #[derive(Clone, Debug, Default)]
 pub struct Webhooks {
@@ -61,19 +51,19 @@ impl Webhooks {
     }
 
     /// Returns the reply to a review at a path, and logs the review.
-    pub fn reply(&self, path: &str, body: &[u8]) -> SentReply {
+    pub fn reply(&self, path: &str, body: &[u8]) -> ReviewReply {
         let review: Value = serde_json::from_slice(body).unwrap_or_default();
         self.log(path, &review);
         let Some(reply) = self.replies.get(path) else {
             let body = "no such webhook".to_owned();
-            return SentReply { status: 404, content_type: "text/plain", body, delay: Duration::ZERO };
+            return ReviewReply { status: 404, content_type: "text/plain", body, delay: Duration::ZERO };
         };
         let (content_type, body) = match &reply.text {
             Some(text) => ("text/plain", text.clone()),
             None => ("application/json", reply.review_of(&review).to_string()),
         };
         let status = if reply.status == 0 { 200 } else { reply.status };
-        SentReply { status, content_type, body, delay: Duration::from_millis(reply.delay_milliseconds) }
+        ReviewReply { status, content_type, body, delay: Duration::from_millis(reply.delay_milliseconds) }
     }
 
     /// Logs the review of an admission. The number of conversions depends on caches of the server.
