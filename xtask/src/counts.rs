@@ -30,6 +30,23 @@ impl Counts {
         self
     }
 
+    /// Counts of a test command that ran in another process: its last line, as far as that fits its exit code.
+    pub fn from_output(code: u8, output: &str) -> Self {
+        let parsed = output.lines().next_back().and_then(Self::parse);
+        match parsed {
+            Some(counts) if (code == 0) == (counts.failed == 0) => counts,
+            _ => Self::from_success(false),
+        }
+    }
+
+    /// Parses the line of text.
+    fn parse(line: &str) -> Option<Self> {
+        let (numbers, skipped) = line.split_once("; skipped: ").map_or((line, None), |(line, rest)| (line, Some(rest)));
+        let (passed, failed) = numbers.strip_suffix(" failed")?.split_once(" passed, ")?;
+        let skipped = skipped.map(|reasons| reasons.split("; ").map(str::to_owned).collect()).unwrap_or_default();
+        Some(Self { passed: passed.parse().ok()?, failed: failed.parse().ok()?, skipped })
+    }
+
     /// Adds the result line of a test binary: `test result: ok. 3 passed; 0 failed; …`.
     pub fn add_test_result(&mut self, line: &str) {
         if let Some(result) = line.strip_prefix("test result: ") {
@@ -68,6 +85,16 @@ mod tests {
         assert_eq!(counts.to_string(), "12 passed, 3 failed");
         let counts = counts.and(&Counts::skipped("control plane: no Go"));
         assert_eq!(counts.to_string(), "12 passed, 3 failed; skipped: control plane: no Go");
+    }
+
+    #[test]
+    fn the_counts_of_another_process_are_those_of_its_last_line() {
+        let counts = Counts { passed: 12, failed: 0, skipped: vec!["a".to_owned(), "b".to_owned()] };
+        assert_eq!(Counts::from_output(0, &format!("=== tests\n3 passed, 1 failed\n{counts}\n")), counts);
+        // A process that was killed has passed nothing.
+        for (code, output) in [(137, "12 passed, 0 failed"), (0, "12 passed, 1 failed"), (0, "12 passed, 0"), (0, "")] {
+            assert_eq!(Counts::from_output(code, output), Counts::from_success(false), "{output}");
+        }
     }
 
     #[test]

@@ -104,6 +104,9 @@ enum Task {
         /// Run one part only.
         #[arg(long, value_name = "NAME")]
         part: Option<String>,
+        /// Build nothing: everything that the part needs is built.
+        #[arg(long, requires = "part")]
+        built: bool,
         /// Show the parts and how long they took the last time.
         #[arg(long)]
         list: bool,
@@ -132,7 +135,7 @@ fn main() -> ExitCode {
             suite::list();
             Ok(0)
         }
-        Task::Test { all, part, .. } => suite::test(&suite::Selection { all, part }),
+        Task::Test { all, part, built, .. } => suite::test(&suite::Selection { all, part, is_built: built }),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -14,8 +14,21 @@ pub struct Part {
     pub is_nightly: bool,
     /// Binaries and tests that have to be built before.
     pub needs: Needs,
+    /// Its order, relative to the others.
+    pub order: Order,
     /// Runs it; the argument is true for the nightly command.
     pub run: fn(bool) -> Result<Counts, String>,
+}
+
+/// Order of a part, relative to the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Before the others, alone.
+    First,
+    /// It uses all cores: one at a time.
+    Computes,
+    /// It waits most of the time for timeouts and other processes: beside the parts that compute.
+    Waits,
 }
 
 /// Part of the build that a part needs.
@@ -37,6 +50,7 @@ pub const PARTS: &[Part] = &[
         about: "rustfmt",
         is_nightly: false,
         needs: Needs::Nothing,
+        order: Order::First,
         run: |_| check(Run::cargo().args(["fmt", "--all", "--check"])),
     },
     Part {
@@ -44,6 +58,7 @@ pub const PARTS: &[Part] = &[
         about: "plain words, no import cycles",
         is_nightly: false,
         needs: Needs::Nothing,
+        order: Order::First,
         run: |_| tidy::check().map(Counts::from_success),
     },
     Part {
@@ -51,21 +66,39 @@ pub const PARTS: &[Part] = &[
         about: "binaries and test binaries",
         is_nightly: false,
         needs: Needs::Nothing,
+        order: Order::First,
         run: |_| build_everything().map(|()| Counts::from_success(true)),
     },
-    Part { name: "lints", about: "clippy", is_nightly: false, needs: Needs::Everything, run: |_| lints() },
+    Part {
+        name: "lints",
+        about: "clippy",
+        is_nightly: false,
+        needs: Needs::Everything,
+        order: Order::First,
+        run: |_| lints(),
+    },
     Part {
         name: "tests",
         about: "unit and integration tests",
         is_nightly: false,
         needs: Needs::Everything,
+        order: Order::Computes,
         run: |_| tests(),
+    },
+    Part {
+        name: "control plane",
+        about: "recordings, sequences and scenarios on a real Kubernetes",
+        is_nightly: false,
+        needs: Needs::Everything,
+        order: Order::Waits,
+        run: control_plane,
     },
     Part {
         name: "generated clients",
         about: "the OpenAPI document: linter, clients for TypeScript and Python against a broker",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-broker"]),
+        order: Order::Waits,
         run: |_| clients::test(),
     },
     Part {
@@ -73,6 +106,7 @@ pub const PARTS: &[Part] = &[
         about: "people log in at an OpenID Connect provider",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-broker", "sindri"]),
+        order: Order::Waits,
         run: |_| login::test(),
     },
     Part {
@@ -80,6 +114,7 @@ pub const PARTS: &[Part] = &[
         about: "the charts render what deploy/ contains, and every value has an effect",
         is_nightly: false,
         needs: Needs::Nothing,
+        order: Order::Waits,
         run: |_| charts::test(),
     },
     Part {
@@ -87,6 +122,7 @@ pub const PARTS: &[Part] = &[
         about: "examples in doc comments",
         is_nightly: false,
         needs: Needs::Everything,
+        order: Order::Computes,
         run: |_| cargo_test(&["--workspace", "--doc"]),
     },
     Part {
@@ -94,6 +130,7 @@ pub const PARTS: &[Part] = &[
         about: "the simulated API server against recordings",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-fidelity"]),
+        order: Order::Computes,
         run: |_| check(Run::built("sindri-fidelity").args(["--sequences", "0", "--root"]).arg(root())),
     },
     Part {
@@ -101,6 +138,7 @@ pub const PARTS: &[Part] = &[
         about: "every scenario, then explored with seeds",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-sim"]),
+        order: Order::Computes,
         run: |all| simulation(&[], all),
     },
     Part {
@@ -108,6 +146,7 @@ pub const PARTS: &[Part] = &[
         about: "worlds that a seed makes",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-sim"]),
+        order: Order::Computes,
         run: random_worlds,
     },
     Part {
@@ -115,6 +154,7 @@ pub const PARTS: &[Part] = &[
         about: "the page of a failing run in a browser",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-sim"]),
+        order: Order::Waits,
         run: |_| report::test(),
     },
     Part {
@@ -122,6 +162,7 @@ pub const PARTS: &[Part] = &[
         about: "every scenario on the second engine, explored with seeds",
         is_nightly: true,
         needs: Needs::Binaries(&["sindri-sim"]),
+        order: Order::Computes,
         run: |all| simulation(&["--engine", "turmoil"], all),
     },
     Part {
@@ -129,6 +170,7 @@ pub const PARTS: &[Part] = &[
         about: "every scenario on both engines: the same seed gives the same trace",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-sim"]),
+        order: Order::Computes,
         run: determinism,
     },
     Part {
@@ -136,20 +178,15 @@ pub const PARTS: &[Part] = &[
         about: "commands in README.md and docs/",
         is_nightly: false,
         needs: Needs::Everything,
+        order: Order::Waits,
         run: |all| documents::run_all(all),
-    },
-    Part {
-        name: "control plane",
-        about: "recordings, sequences and scenarios on a real Kubernetes",
-        is_nightly: false,
-        needs: Needs::Everything,
-        run: control_plane,
     },
     Part {
         name: "planted bugs",
         about: "each bug of sim/mutants is caught",
         is_nightly: true,
         needs: Needs::Everything,
+        order: Order::Computes,
         run: |_| planted_bugs(),
     },
     Part {
@@ -157,6 +194,7 @@ pub const PARTS: &[Part] = &[
         about: "server-side apply and CEL under a fuzzer",
         is_nightly: true,
         needs: Needs::Nothing,
+        order: Order::Computes,
         run: |_| fuzz::run_all(FUZZ_SECONDS).map(Counts::from_success),
     },
 ];
@@ -223,17 +261,22 @@ fn random_worlds(all: bool) -> Result<Counts, String> {
     check(Run::built("sindri-sim").args(["sim", "--worlds", count]))
 }
 
-/// Seeds per scenario whose traces the nightly command compares.
+/// Seeds per scenario whose traces are compared on each engine.
+const TRACES: [&str; 2] = ["2", "1"];
+/// Seeds per scenario and engine whose traces the nightly command compares.
 const NIGHTLY_TRACES: &str = "4";
 
 fn determinism(all: bool) -> Result<Counts, String> {
-    let run = Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root());
-    let seeds: &[&str] = if all { &["--seeds", NIGHTLY_TRACES] } else { &[] };
-    check(run.args(seeds))
+    let compare = |engine, seeds| {
+        let run = Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root());
+        check(run.args(["--engine", engine, "--seeds", seeds]))
+    };
+    let [fast, turmoil] = if all { [NIGHTLY_TRACES; 2] } else { TRACES };
+    Ok(compare("fast", fast)?.and(&compare("turmoil", turmoil)?))
 }
 
 /// Seeds per scenario, of which the first is the scenario as it is written.
-const SEEDS: &str = "11";
+const SEEDS: &str = "5";
 const NIGHTLY_SEEDS: &str = "100";
 
 /// Minutes of random worlds for each planted bug.

@@ -1,7 +1,7 @@
 //! Running other programs: cargo, and the binaries that it builds.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -120,11 +120,19 @@ impl Run {
         Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
     }
 
-    /// Runs it and returns its exit code and its output, without printing it.
-    pub fn captured(mut self) -> Result<(u8, String), String> {
-        let output = self.command.output().map_err(|error| format!("{}: {error}", self.name))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        Ok((code, text))
+    /// Runs it and returns its exit code and everything that it printed, without printing it.
+    pub fn captured(self) -> Result<(u8, String), String> {
+        let Self { mut command, name } = self;
+        let fail = |error: std::io::Error| format!("{name}: {error}");
+        let (mut reader, writer) = std::io::pipe().map_err(fail)?;
+        command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(fail)?).stderr(writer);
+        let mut child = command.spawn().map_err(fail)?;
+        // It holds the other end of the pipe.
+        drop(command);
+        let mut output = Vec::new();
+        reader.read_to_end(&mut output).map_err(fail)?;
+        let status = child.wait().map_err(fail)?;
+        let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        Ok((code, String::from_utf8_lossy(&output).into_owned()))
     }
 }

@@ -1,13 +1,15 @@
 //! `cargo xtask test`: named parts, each with its duration, and a line of counts at the end.
 //!
-//! A part that fails does not stop the others, except where they could not work without it. The parts themselves are in
+//! A part that fails does not stop the others, except where they could not work without it. Parts that wait run beside
+//! those that compute, in a process of their own whose output is printed as one block. The parts themselves are in
 //! `parts.rs`.
 
 use std::time::{Duration, Instant};
 
 use crate::counts::Counts;
 use crate::durations;
-use crate::parts::{self, PARTS, Part};
+use crate::parts::{self, Order, PARTS, Part};
+use crate::process::Run;
 use crate::tools;
 
 /// Options of the test command.
@@ -16,6 +18,8 @@ pub struct Selection {
     pub all: bool,
     /// Runs this part only.
     pub part: Option<String>,
+    /// True if everything that the part needs is built.
+    pub is_built: bool,
 }
 
 /// A part that ended.
@@ -28,7 +32,7 @@ struct Finished {
 /// Runs the selected parts; the exit code is 0 only if nothing failed.
 pub fn test(selection: &Selection) -> Result<u8, String> {
     match &selection.part {
-        Some(name) => test_one(parts::find(name)?, selection.all),
+        Some(name) => test_one(parts::find(name)?, selection),
         None => test_all(selection.all),
     }
 }
@@ -43,25 +47,25 @@ pub fn list() {
     }
 }
 
-fn test_one(part: &'static Part, all: bool) -> Result<u8, String> {
+fn test_one(part: &'static Part, selection: &Selection) -> Result<u8, String> {
     require_tools()?;
-    parts::build_for(part)?;
-    let finished = run(part, all);
+    if !selection.is_built {
+        parts::build_for(part)?;
+    }
+    let finished = run(part, selection.all);
     conclude(&[finished])
 }
 
 fn test_all(all: bool) -> Result<u8, String> {
     require_tools()?;
     let start = now();
-    let selected: Vec<&'static Part> = PARTS.iter().filter(|part| all || !part.is_nightly).collect();
     let mut finished = Vec::new();
-    for part in selected {
-        let ended = run(part, all);
-        let is_hopeless = part.name == parts::BUILD && ended.counts.failed > 0;
-        finished.push(ended);
-        if is_hopeless {
-            break;
-        }
+    for part in select(Order::First, all) {
+        finished.push(run(part, all));
+    }
+    let is_built = finished.iter().all(|part| part.name != parts::BUILD || part.counts.failed == 0);
+    if is_built {
+        finished.extend(run_side_by_side(all)?);
     }
     println!("\n{:<24} {:>8}  passed  failed", "part", "seconds");
     for Finished { name, duration, counts } in &finished {
@@ -69,6 +73,37 @@ fn test_all(all: bool) -> Result<u8, String> {
     }
     println!("{:<24} {:>8.1}\n", "all", (now() - start).as_secs_f64());
     conclude(&finished)
+}
+
+fn select(order: Order, all: bool) -> impl Iterator<Item = &'static Part> {
+    PARTS.iter().filter(move |part| part.order == order && (all || !part.is_nightly))
+}
+
+/// Runs the parts that compute one after the other, and beside them those that wait, one after the other too.
+fn run_side_by_side(all: bool) -> Result<Vec<Finished>, String> {
+    std::thread::scope(|scope| {
+        let waiting =
+            scope.spawn(move || select(Order::Waits, all).map(|part| run_apart(part, all)).collect::<Vec<_>>());
+        let mut finished: Vec<Finished> = select(Order::Computes, all).map(|part| run(part, all)).collect();
+        finished.extend(waiting.join().map_err(|_| "a thread of the test command panicked")?);
+        Ok(finished)
+    })
+}
+
+/// Runs a part in a process of its own, and prints its output at its end.
+fn run_apart(part: &'static Part, all: bool) -> Finished {
+    println!("\n=== {} (beside the others)", part.name);
+    let start = now();
+    let flags: &[&str] = if all { &["--all"] } else { &[] };
+    let output = std::env::current_exe().map_err(|error| error.to_string()).and_then(|program| {
+        Run::program(program).args(["test", "--built", "--part", part.name]).args(flags).captured()
+    });
+    let (counts, output) = match output {
+        Ok((code, output)) => (Counts::from_output(code, &output), output),
+        Err(error) => (Counts::from_success(false), error),
+    };
+    println!("{output}=== {} ended", part.name);
+    Finished { name: part.name, duration: now() - start, counts }
 }
 
 /// Prints the last line: the counts, and the parts that did not run.
