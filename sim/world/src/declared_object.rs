@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use sindri_agent::{APPLY_ANNOTATION, IgnoredFields, REPLACE_ANNOTATION};
+use sindri_agent::{APPLY_ANNOTATION, IgnoredFields, PRUNE_ANNOTATION, REPLACE_ANNOTATION};
 use sindri_model::ObjectKey;
 
 use crate::declared_fields::has_declared_fields;
@@ -18,13 +18,16 @@ pub struct DeclaredObject {
 }
 
 impl DeclaredObject {
-    fn from_manifest(manifest: Value) -> Option<Self> {
+    fn from_manifest(mut manifest: Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let api_version = text(&manifest["apiVersion"])?;
         let group = api_version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
         let metadata = &manifest["metadata"];
         let (namespace, name) = (text(&metadata["namespace"]), text(&metadata["name"])?);
         let key = with_default_namespace(&ObjectKey { group, kind: text(&manifest["kind"])?, namespace, name });
+        if let (None, Some(metadata)) = (&key.namespace, manifest["metadata"].as_object_mut()) {
+            metadata.remove("namespace");
+        }
         Some(Self { key, manifest })
     }
 
@@ -47,6 +50,11 @@ impl DeclaredObject {
     /// Returns true if it is the namespace of an object, or the CRD of its kind.
     pub fn contains(&self, key: &ObjectKey) -> bool {
         is_container_of(&self.manifest, &self.key, key)
+    }
+
+    /// Returns true if it is kept when no revision declares it any more.
+    pub fn is_kept(&self) -> bool {
+        self.manifest["metadata"]["annotations"][PRUNE_ANNOTATION] == "disabled"
     }
 
     /// Returns true if the agent may delete it and create it again.

@@ -112,6 +112,11 @@ impl ExpectedStack {
         })
     }
 
+    /// Returns true if any revision declares an object.
+    pub fn has_ever_declared(&self, key: &ObjectKey) -> bool {
+        self.revisions().any(|revision| revision.declares(key))
+    }
+
     /// Records a policy; `None` removes it.
     pub fn set_policy(&mut self, annotation: String, value: Option<String>) {
         match value {
@@ -140,7 +145,7 @@ impl ExpectedStack {
 
     /// Returns true if a removal of it may have kept this object.
     pub fn may_release(&self, key: &ObjectKey) -> bool {
-        self.has_ever_released && self.revisions().any(|revision| revision.declares(key))
+        self.has_ever_released && self.has_ever_declared(key)
     }
 
     /// Records that it is targeted at an agent.
@@ -246,10 +251,6 @@ impl ExpectedState {
 
     /// Returns true if any revision of a stack that was ever targeted at this agent declares the object.
     pub fn has_ever_declared(&self, agent: &str, key: &ObjectKey) -> bool {
-        self.stacks
-            .values()
-            .filter(|stack| stack.ever_targeted.contains(agent))
-            .flat_map(ExpectedStack::revisions)
-            .any(|revision| revision.declares(key))
+        self.stacks.values().any(|stack| stack.ever_targeted.contains(agent) && stack.has_ever_declared(key))
     }
 }

@@ -66,14 +66,12 @@ const CLUSTER_SCOPED: [&str; 9] = [
     "MutatingWebhookConfiguration",
 ];
 
-/// Fills in the namespace `default` where a manifest leaves it out, as a cluster does.
+/// Fills in the namespace `default` where a manifest leaves it out, and drops that of a cluster-scoped object, as a cluster
+/// does.
 pub fn with_default_namespace(key: &ObjectKey) -> ObjectKey {
-    let cluster_scoped = CLUSTER_SCOPED.contains(&key.kind.as_str());
-    let mut key = key.clone();
-    if !cluster_scoped {
-        key.namespace.get_or_insert_with(|| "default".to_owned());
-    }
-    key
+    let namespace = key.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let is_cluster_scoped = CLUSTER_SCOPED.contains(&key.kind.as_str());
+    ObjectKey { namespace: (!is_cluster_scoped).then_some(namespace), ..key.clone() }
 }
 
 #[cfg(test)]

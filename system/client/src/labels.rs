@@ -1,12 +1,24 @@
 //! Labels of agents and stacks, which assign stacks to agents, and annotations of stacks, which set policies.
 
 use http::{Method, StatusCode};
-use sindri_model::wire::{AgentLabel, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel, StackPolicy};
+use sindri_model::wire::{
+    AgentLabel, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel, StackPolicy, TargetVersion,
+};
 use sindri_model::{AgentId, StackId};
 
 use crate::client::{Call, Client};
 use crate::error::ClientError;
 use crate::percent_encode::percent_encode;
+use crate::target_state::read_target_version;
+
+/// Policies of an agent's stacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentPolicies {
+    /// Version of the target state to which they belong, if the broker tells it.
+    pub version: Option<TargetVersion>,
+    /// Policies of each stack that has any.
+    pub policies: Vec<StackPolicy>,
+}
 
 impl Client {
     /// Adds a label to an agent.
@@ -44,10 +56,16 @@ impl Client {
 
     /// Lists the policies of an agent's stacks: their annotations that begin with `sindri.dev/`. Stacks without any are
     /// left out. A broker that is not Sindri's has none.
-    pub async fn list_policies(&self, agent: AgentId) -> Result<Vec<StackPolicy>, ClientError> {
+    pub async fn list_policies(&self, agent: AgentId) -> Result<AgentPolicies, ClientError> {
+        self.broker_kind.without_additions(self.fetch_policies(agent).await)
+    }
+
+    async fn fetch_policies(&self, agent: AgentId) -> Result<AgentPolicies, ClientError> {
         let operation = format!("list the policies of agent {agent}");
         let call = Call::get(format!("/agents/{agent}/policies"), operation);
-        self.broker_kind.without_additions(self.fetch_json(call, StatusCode::OK).await)
+        let response = self.send_expecting(&call, StatusCode::OK).await?;
+        let version = read_target_version(&response.headers);
+        Ok(AgentPolicies { version, policies: call.deserialize(&response.body)? })
     }
 
     /// Adds a label to a stack.

@@ -27,6 +27,7 @@ pub use bounded_http::BoundedHttp;
 pub use client::{Client, Limits};
 pub use connector::{Connector, ConnectorStream};
 pub use error::{ClientError, ClientSetupError};
+pub use labels::AgentPolicies;
 pub use percent_encode::percent_encode;
 pub use root_cause::root_cause;
 pub use secure_url::{is_secure_endpoint, is_secure_url};

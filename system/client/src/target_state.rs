@@ -13,7 +13,7 @@ use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sindri_model::wire::{
     AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, HeldRevisions,
-    REQUESTS_HEADER, SubmittingRequests,
+    REQUESTS_HEADER, SubmittingRequests, TARGET_VERSION_HEADER, TargetVersion,
 };
 use sindri_model::{AgentId, Checksum, Epoch, RevisionId, Sequence, StackId};
 
@@ -37,6 +37,8 @@ pub enum TargetStateResponse {
         etag: Option<String>,
         /// Epoch of the broker's database.
         epoch: Epoch,
+        /// Version of the target state, if the response has it.
+        version: Option<TargetVersion>,
         /// Status of the agent, if the response has it.
         status: Option<AgentStatus>,
         /// Requests that submitted the newest revisions, as far as the response has them.
@@ -132,6 +134,7 @@ impl Client {
             objects,
             etag: None,
             epoch,
+            version: None,
             status: None,
             requests: SubmittingRequests::default(),
         })
@@ -164,7 +167,8 @@ fn parse_changed(
     let etag = etag.map(|etag| etag.trim_start_matches("W/").to_owned());
     let requests = response.headers.get(REQUESTS_HEADER).and_then(|value| value.to_str().ok());
     let requests = requests.map(SubmittingRequests::from_header).unwrap_or_default();
-    Ok(TargetStateResponse::Changed { objects, etag, epoch, status: read_agent_status(&response.headers), requests })
+    let (version, status) = (read_target_version(&response.headers), read_agent_status(&response.headers));
+    Ok(TargetStateResponse::Changed { objects, etag, epoch, version, status, requests })
 }
 
 /// Adds the bundles that the broker left out. The check of the checksums finds one that was left out and is not held.
@@ -179,6 +183,11 @@ fn add_held_bundles(objects: &mut [DeploymentObject], held: &[&DeploymentObject]
 
 fn read_epoch(headers: &HeaderMap) -> Option<Epoch> {
     headers.get(EPOCH_HEADER)?.to_str().ok()?.parse().ok().map(Epoch)
+}
+
+/// Returns the version of the target state to which a response belongs; `None` if it is missing or malformed.
+pub(crate) fn read_target_version(headers: &HeaderMap) -> Option<TargetVersion> {
+    headers.get(TARGET_VERSION_HEADER)?.to_str().ok()?.parse().ok()
 }
 
 /// Returns the agent's status from the headers; `None` if it is missing or unknown.

@@ -127,7 +127,7 @@ async fn a_broker_without_epochs_is_asked_for_everything_and_works_without_sindr
         };
         let sequences: Vec<i64> = objects.iter().map(|object| object.sequence_id.0).collect();
         assert_eq!((sequences, etag, epoch), (vec![7, 9], None, Epoch(1)));
-        assert_eq!(client.list_policies(agent_id()).await.unwrap(), []);
+        assert_eq!(client.list_policies(agent_id()).await.unwrap().policies, []);
         assert_eq!(client.list_outcomes(agent_id()).await.unwrap(), []);
         client.get_target_state(agent_id(), None).await.unwrap();
         client.get_target_state(agent_id(), None).await.unwrap();

@@ -112,7 +112,7 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn edit_object(&mut self, edit: &EditObject) -> Result<(), StepError> {
-        let (cluster, key) = (&edit.cluster, parse_key(&edit.object)?);
+        let (cluster, key) = (&edit.cluster, parse_key(&self.substitute(&edit.object)?)?);
         let mut path = self.path(cluster, &key)?;
         if edit.status {
             path.push_str("/status");

@@ -113,9 +113,12 @@ impl Interpreter<'_> {
     fn find_shared_object(&self, stack: &str, agent: &str, revision: &SubmittedRevision) -> Option<String> {
         let expected = self.expected.borrow();
         let others = expected.stacks.iter().filter(|(name, _)| *name != stack);
-        let mut others = others.filter_map(|(name, other)| Some((name, other.may_exist_at(agent)?)));
-        others.find_map(|(name, other)| {
-            let shared = revision.objects.iter().find(|object| other.declares(&object.key))?;
+        let mut others = others.filter_map(|(name, other)| Some((name, other, other.may_exist_at(agent)?)));
+        others.find_map(|(name, other, newest)| {
+            // A bundle that cannot be read may still declare each object that the stack has.
+            let may_declare =
+                |key: &ObjectKey| newest.declares(key) || newest.objects.is_empty() && other.has_ever_declared(key);
+            let shared = revision.objects.iter().find(|object| may_declare(&object.key))?;
             Some(format!("{} is declared by stack {name} too", shared.key))
         })
     }

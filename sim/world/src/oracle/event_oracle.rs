@@ -1,17 +1,22 @@
 //! Judges the events that an agent reported, once a run is over.
 
+use std::collections::BTreeSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
+use sindri_agent::STACK_ANNOTATION;
+use sindri_model::ObjectKey;
 use sindri_model::wire::{AgentEvent, EventStatus};
 
 use super::violation::Violation;
 use super::write_oracle::WriteOracle;
 use crate::declared_object::DeclaredObject;
-use crate::expected_state::{ExpectedStack, ExpectedState};
+use crate::expected_state::{ExpectedStack, ExpectedState, SubmittedRevision};
 
 /// Checks that every success was true: since the revision was submitted, each of its objects was at some time as declared
-/// before the success was reported. Other clients may have changed an object in between.
+/// before the success was reported, and each object that it no longer declares was at some time gone. Other clients may
+/// have changed an object in between.
 pub fn judge_successes(
     oracle: &WriteOracle,
     cluster: &str,
@@ -20,11 +25,12 @@ pub fn judge_successes(
 ) -> Result<(), Violation> {
     let successes = events.iter().filter(|event| event.status == EventStatus::Success);
     for event in successes {
-        let mut revisions = expected.stacks.values().flat_map(ExpectedStack::revisions);
-        let revision = revisions.find(|revision| revision.id == Some(event.deployment_object_id));
-        let Some(revision) = revision else { continue };
+        let mut revisions =
+            expected.stacks.values().flat_map(|stack| stack.revisions().map(move |revision| (stack, revision)));
+        let reported = revisions.find(|(_, revision)| revision.id == Some(event.deployment_object_id));
+        let Some((stack, revision)) = reported else { continue };
         let is_missing = |object: &&DeclaredObject| {
-            let is_met = |live: &Value| object.is_met_by(live);
+            let is_met = |live: Option<&Value>| live.is_some_and(|live| object.is_met_by(live));
             !object.is_applied_once() && !oracle.was_ever(&object.key, revision.submitted, event.created_at, is_met)
         };
         if let Some(object) = revision.objects.iter().find(is_missing) {
@@ -32,8 +38,48 @@ pub fn judge_successes(
                 format!("the agent of {cluster} reported a success, and {} was never as declared", object.key);
             return Err(Violation { oracle: "a-success-is-true", message });
         }
+        let is_left = |key: &&ObjectKey| {
+            let is_released = |live: Option<&Value>| live.is_none_or(|live| !is_owned(live, stack));
+            !oracle.was_ever(key, revision.submitted, event.created_at, is_released)
+        };
+        if let Some(key) = list_dropped(stack, revision, expected).into_iter().find(is_left) {
+            let message =
+                format!("the agent of {cluster} reported a success, and {key}, which it drops, was never gone");
+            return Err(Violation { oracle: "a-success-is-true", message });
+        }
     }
     Ok(())
+}
+
+/// Returns true if an object has the annotation of a stack and is not left to the garbage collector.
+fn is_owned(object: &Value, stack: &ExpectedStack) -> bool {
+    let metadata = &object["metadata"];
+    metadata["annotations"][STACK_ANNOTATION] == stack.id.to_string() && metadata["ownerReferences"].is_null()
+}
+
+/// Lists the objects that earlier revisions of a stack declare, and neither this revision, nor a later one, nor another
+/// stack. Left out are objects that may stay: those with content, and those whose annotation keeps them.
+fn list_dropped<'a>(
+    stack: &'a ExpectedStack,
+    revision: &SubmittedRevision,
+    expected: &ExpectedState,
+) -> BTreeSet<&'a ObjectKey> {
+    let is_earlier = |other: &&SubmittedRevision| other.submitted < revision.submitted;
+    let is_declared_now = |key: &ObjectKey| {
+        stack.revisions().any(|other| other.submitted >= revision.submitted && other.declares(key))
+            || expected.stacks.values().any(|other| other.id != stack.id && other.has_ever_declared(key))
+    };
+    let may_stay = |object: &DeclaredObject| {
+        matches!(object.key.kind.as_str(), "Namespace" | "CustomResourceDefinition") || object.is_kept()
+    };
+    let kept: BTreeSet<&ObjectKey> = stack
+        .revisions()
+        .flat_map(|other| &other.objects)
+        .filter(|object| may_stay(object))
+        .map(|object| &object.key)
+        .collect();
+    let earlier = stack.revisions().filter(is_earlier).flat_map(|other| &other.objects).map(|object| &object.key);
+    earlier.filter(|key| !kept.contains(key) && !is_declared_now(key)).collect()
 }
 
 /// Checks that no text has the content of a Secret, plain or encoded.

@@ -190,13 +190,22 @@ impl WriteOracle {
         self.suspects.extend(suspects);
     }
 
-    /// Returns true if an object was at some time between two times as a test wants it.
-    pub fn was_ever(&self, key: &ObjectKey, from: Timestamp, to: Timestamp, is_met: impl Fn(&Value) -> bool) -> bool {
+    /// Returns true if an object, or its absence, was at some time between two times as a test wants it.
+    pub fn was_ever(
+        &self,
+        key: &ObjectKey,
+        from: Timestamp,
+        to: Timestamp,
+        is_met: impl Fn(Option<&Value>) -> bool,
+    ) -> bool {
         let states = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
+        if states.first().is_none_or(|(start, _)| *start > from) && is_met(None) {
+            return true;
+        }
         let ends = states.iter().skip(1).map(|(end, _)| Some(*end)).chain([None]);
         let within =
             states.iter().zip(ends).filter(|((start, _), end)| *start <= to && end.is_none_or(|end| end >= from));
-        within.filter_map(|((_, state), _)| state.as_deref()).any(is_met)
+        within.map(|((_, state), _)| state.as_deref()).any(is_met)
     }
 
     fn judge_delete(&mut self, write: &Write, key: &ObjectKey, expected: &ExpectedState) -> Result<(), Violation> {

@@ -253,7 +253,7 @@ pub struct Latency {
 
 /// Fault of requests of the agent to its API server: exactly one of `status`, `lose_response`, `cut`, `rewrite`
 /// and `panic`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFault {
     /// The cluster.

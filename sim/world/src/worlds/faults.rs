@@ -16,19 +16,21 @@ enum FaultKind {
     Partition,
     Latency,
     Refuse,
+    DenyResource,
     LoseResponse,
     Cut,
     Stall,
     RestoreEtcd,
 }
 
-const KINDS: [FaultKind; 10] = [
+const KINDS: [FaultKind; 11] = [
     FaultKind::KillAgent,
     FaultKind::KillBroker,
     FaultKind::KillApiServer,
     FaultKind::Partition,
     FaultKind::Latency,
     FaultKind::Refuse,
+    FaultKind::DenyResource,
     FaultKind::LoseResponse,
     FaultKind::Cut,
     FaultKind::Stall,
@@ -56,6 +58,12 @@ const REQUESTS: [&str; 14] = [
     "/apis",
     "secrets",
 ];
+
+/// Words of the requests for one resource or API group, which an API server can deny for a while.
+const RESOURCES: [&str; 6] =
+    ["secrets", "configmaps !inventory", "services", "/apis/apps", "/apis/example.com", "/apis/rbac"];
+/// Statuses with which it denies them: no permission, or a dead API group.
+const DENIALS: [(u64, u16); 3] = [(2, 403), (2, 503), (1, 404)];
 
 /// Faults of one world.
 pub struct RandomFaults {
@@ -102,6 +110,15 @@ impl RandomFaults {
                 let retry_after = (status == 429).then(|| rng.between(1, 5));
                 fail(rng, cluster, |fault| (fault.status, fault.retry_after) = (Some(status), retry_after))
             }
+            FaultKind::DenyResource => {
+                let fault = ClusterFault {
+                    cluster,
+                    requests: (*choose(rng, &RESOURCES)).to_owned(),
+                    status: Some(choose_weighted(rng, &DENIALS)),
+                    ..ClusterFault::default()
+                };
+                until_healed(fault)
+            }
             FaultKind::LoseResponse => fail(rng, cluster, |fault| fault.lose_response = true),
             FaultKind::Cut => fail(rng, cluster, |fault| fault.cut = true),
             FaultKind::Stall if fleet.brokers == 1 => (vec![Step::Stall], Some(Step::Resume)),
@@ -119,16 +136,16 @@ impl RandomFaults {
 
 fn fail(rng: &mut SeededRng, cluster: String, set: impl FnOnce(&mut ClusterFault)) -> (Vec<Step>, Option<Step>) {
     let mut fault = ClusterFault {
-        cluster: cluster.clone(),
+        cluster,
         requests: (*choose(rng, &REQUESTS)).to_owned(),
-        status: None,
-        retry_after: None,
-        lose_response: false,
-        cut: false,
-        rewrite: None,
-        panic: false,
         times: rng.chance(2, 3).then(|| rng.between(1, 4) as u32),
+        ..ClusterFault::default()
     };
     set(&mut fault);
-    (vec![Step::Fail(fault)], Some(Step::Heal(ClusterRef { cluster })))
+    until_healed(fault)
+}
+
+fn until_healed(fault: ClusterFault) -> (Vec<Step>, Option<Step>) {
+    let heal = Step::Heal(ClusterRef { cluster: fault.cluster.clone() });
+    (vec![Step::Fail(fault)], Some(heal))
 }

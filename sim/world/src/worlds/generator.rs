@@ -5,9 +5,9 @@ use std::time::Duration;
 use sindri_agent::Limits;
 
 use super::faults::RandomFaults;
-use super::operators::operate;
+use super::operators::{operate, submit_without};
 use super::people::act;
-use super::pools::{CLUSTERS, STACKS, choose_weighted};
+use super::pools::{CLUSTERS, STACKS, choose, choose_weighted};
 use super::random_stack::RandomStack;
 use crate::rng::SeededRng;
 use crate::scenario::{Fleet, Scenario, Span, Step};
@@ -72,7 +72,7 @@ impl Generator {
             let index = (self.rng.next_u64() % self.stacks.len() as u64) as usize;
             let stack = &mut self.stacks[index];
             match choose_weighted(&mut self.rng, &[(50, 0), (30, 1), (20, 2)]) {
-                1 => self.steps.extend(act(&mut self.rng, stack, &fleet.agents)),
+                1 if stack.is_submitted() => self.let_people_act(index, fleet),
                 2 if faults.is_some() => {
                     let (begin, end) = faults.make(&mut self.rng, fleet);
                     self.steps.extend(begin);
@@ -81,14 +81,31 @@ impl Generator {
                 }
                 _ => {
                     let operation = operate(&mut self.rng, stack, &fleet.agents);
-                    // Operators wait until the broker works: otherwise it would be open whether they were heard.
-                    self.end_faults(|_, end| is_end_of_broker_fault(end));
-                    self.steps.extend(operation);
+                    self.let_operator_act(operation);
                 }
             }
             let pause = self.pause();
             self.steps.push(pause);
         }
+    }
+
+    /// Adds an action on an object of a stack. Sometimes the next revision drops that object at about the same time.
+    fn let_people_act(&mut self, index: usize, fleet: &Fleet) {
+        let stack = &mut self.stacks[index];
+        let object = choose(&mut self.rng, &stack.object_keys()).clone();
+        self.steps.extend(act(&mut self.rng, stack, &object, &fleet.agents));
+        if self.rng.chance(1, 4) {
+            let submit = submit_without(stack, &object);
+            let pause = self.pause();
+            self.steps.push(pause);
+            self.let_operator_act(submit.into_iter().collect());
+        }
+    }
+
+    /// Adds an operation. Operators wait until the broker works: otherwise it would be open whether they were heard.
+    fn let_operator_act(&mut self, operation: Vec<Step>) {
+        self.end_faults(|_, end| is_end_of_broker_fault(end));
+        self.steps.extend(operation);
     }
 
     /// Adds the steps that end faults and that `is_chosen` chooses.

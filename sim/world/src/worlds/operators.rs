@@ -79,6 +79,12 @@ fn submit(rng: &mut SeededRng, stack: &mut RandomStack, agents: &[String]) -> St
     Step::Submit(Submit { stack: stack.name.to_owned(), bundle: None, yaml, to })
 }
 
+/// Makes the step that submits a revision without an object; none if it is the only one.
+pub fn submit_without(stack: &mut RandomStack, object: &str) -> Option<Step> {
+    let yaml = Some(stack.drop_object(object)?);
+    Some(Step::Submit(Submit { stack: stack.name.to_owned(), bundle: None, yaml, to: None }))
+}
+
 fn annotate(rng: &mut SeededRng, stack: String) -> Step {
     let (key, values) = *choose(rng, &POLICIES);
     let value = Some((*choose(rng, values)).to_owned()).filter(|value| !value.is_empty());

@@ -17,12 +17,13 @@ enum Action {
     Hold,
     CreateForeign,
     CreateDeclaredName,
+    ReplaceByForeign,
     DeleteNamespace,
     DeleteCrd,
     DeleteInventory,
 }
 
-const WEIGHTS: [(u64, Action); 10] = [
+const WEIGHTS: [(u64, Action); 11] = [
     (10, Action::Edit),
     (10, Action::Delete),
     (3, Action::StripLabel),
@@ -30,26 +31,22 @@ const WEIGHTS: [(u64, Action); 10] = [
     (3, Action::Hold),
     (6, Action::CreateForeign),
     (3, Action::CreateDeclaredName),
+    (4, Action::ReplaceByForeign),
     (3, Action::DeleteNamespace),
     (1, Action::DeleteCrd),
     (2, Action::DeleteInventory),
 ];
 
-/// Makes the step of one action on an object of a stack, or near it.
-pub fn act(rng: &mut SeededRng, stack: &RandomStack, clusters: &[String]) -> Option<Step> {
+/// Makes the steps of one action on an object of a stack, or near it.
+pub fn act(rng: &mut SeededRng, stack: &RandomStack, object: &str, clusters: &[String]) -> Vec<Step> {
     let cluster = choose(rng, clusters).clone();
-    let keys = stack.object_keys();
-    if keys.is_empty() {
-        return None;
-    }
-    let object = choose(rng, &keys).clone();
     let edit = |merge: Value| {
-        Step::Edit(EditObject { cluster: cluster.clone(), object: object.clone(), merge, status: false })
+        Step::Edit(EditObject { cluster: cluster.clone(), object: object.to_owned(), merge, status: false })
     };
     let remove = |object: String| Step::Remove(ObjectRef { cluster: cluster.clone(), object });
-    Some(match choose_weighted(rng, &WEIGHTS) {
-        Action::Edit => edit(choose_edit(rng, &object)),
-        Action::Delete => remove(object),
+    let step = match choose_weighted(rng, &WEIGHTS) {
+        Action::Edit => edit(choose_edit(rng, object)),
+        Action::Delete => remove(object.to_owned()),
         Action::StripLabel => edit(json!({"metadata": {"labels": {STACK_LABEL: null}}})),
         Action::StripAnnotations => {
             edit(json!({"metadata": {"annotations": {STACK_ANNOTATION: null, CHECKSUM_ANNOTATION: null}}}))
@@ -60,15 +57,23 @@ pub fn act(rng: &mut SeededRng, stack: &RandomStack, clusters: &[String]) -> Opt
             let namespace = *choose(rng, &NAMESPACES);
             create(&cluster, &name, namespace)
         }
-        Action::CreateDeclaredName => {
-            let (kind, name) = object.split_once(' ')?;
-            let (namespace, name) = name.split_once('/').filter(|_| kind == "ConfigMap")?;
-            create(&cluster, name, namespace)
+        Action::CreateDeclaredName => return create_declared_name(&cluster, object).into_iter().collect(),
+        // A client that knows nothing of the stack has an object of the same name.
+        Action::ReplaceByForeign => {
+            let created = create_declared_name(&cluster, object);
+            return created.map_or(Vec::new(), |created| vec![remove(object.to_owned()), created]);
         }
         Action::DeleteNamespace => remove(format!("Namespace {}", choose(rng, &NAMESPACES[1..]))),
         Action::DeleteCrd => remove("apiextensions.k8s.io/CustomResourceDefinition widgets.example.com".to_owned()),
         Action::DeleteInventory => remove(format!("ConfigMap {AGENT_NAMESPACE}/inventory-${{{}}}-0", stack.name)),
-    })
+    };
+    vec![step]
+}
+
+/// Makes the step that creates the object of a key, if it is a ConfigMap.
+fn create_declared_name(cluster: &str, object: &str) -> Option<Step> {
+    let (namespace, name) = object.strip_prefix("ConfigMap ")?.split_once('/')?;
+    Some(create(cluster, name, namespace))
 }
 
 fn choose_edit(rng: &mut SeededRng, object: &str) -> Value {

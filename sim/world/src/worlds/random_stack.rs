@@ -53,6 +53,17 @@ impl RandomStack {
         text
     }
 
+    /// Makes the text of a revision without an object; none if the stack has no other.
+    pub fn drop_object(&mut self, key: &str) -> Option<String> {
+        if self.documents.iter().all(|document| write_key(document) == key) {
+            return None;
+        }
+        self.documents.retain(|document| write_key(document) != key);
+        let text = join_documents(&self.documents);
+        self.texts.push(text.clone());
+        Some(text)
+    }
+
     fn change_documents(&mut self, rng: &mut SeededRng) {
         if !self.documents.is_empty() {
             for _ in 0..rng.between(0, 2) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use sindri_model::ObjectKey;
 
 use super::error::ClusterError;
@@ -28,8 +29,8 @@ pub struct LiveObject {
     pub applied_fields: Option<AppliedFieldsHash>,
     /// Ownership label and annotations.
     pub ownership: Ownership,
-    /// True if it has an owner reference.
-    pub has_owner_reference: bool,
+    /// UIDs of its owner references.
+    pub owner_uids: Vec<String>,
     /// True if it has a deletion timestamp.
     pub is_terminating: bool,
     /// True if its annotation keeps it when it is no longer declared.
@@ -55,7 +56,7 @@ impl LiveObject {
             resource_version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
             applied_fields: response.applied_fields(),
             ownership: Ownership::from_metadata(metadata),
-            has_owner_reference: metadata["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()),
+            owner_uids: read_owner_uids(metadata),
             is_terminating: metadata["deletionTimestamp"].is_string(),
             is_prune_disabled: metadata["annotations"][PRUNE_ANNOTATION] == "disabled",
             is_made_by_control_plane: response.has_only_manager(CONTROL_PLANE_MANAGER),
@@ -66,6 +67,11 @@ impl LiveObject {
     pub fn is_older_than(&self, other: &Self) -> bool {
         is_older(&self.resource_version, &other.resource_version)
     }
+}
+
+fn read_owner_uids(metadata: &Value) -> Vec<String> {
+    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+    owners.map(|owner| owner["uid"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// Returns true if both resourceVersions are numbers and the first is smaller. The number grows with every write to the

@@ -1,5 +1,6 @@
 //! The cluster as passes use it: read, list, watch, apply and delete objects of any kind.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +101,9 @@ pub struct AppliedObject {
     pub rewritten_field: Option<String>,
 }
 
+/// Number of times that an object is checked again because it changed between the check and the delete.
+const CHANGES_MAX: usize = 5;
+
 /// Result of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteResult {
@@ -107,8 +111,8 @@ pub enum DeleteResult {
     Absent,
     /// The server accepted the delete; the object is gone once its finalizers are done.
     Accepted,
-    /// Another object of the same key exists now; it is not deleted.
-    Replaced,
+    /// The object changed each time between its check and the delete, and was not deleted.
+    Changed,
 }
 
 /// One page of a list.
@@ -632,46 +636,54 @@ impl Cluster {
         }
     }
 
-    /// Deletes the object with this UID and no other, in any version that is served.
-    pub(crate) async fn delete(
-        &self,
-        resource: &Arc<ApiResource>,
-        key: &ObjectKey,
-        uid: &str,
-    ) -> Result<DeleteResult, ClusterError> {
-        if !self.may_delete {
-            return Err(ClusterError::DeleteWithheld { operation: Operation::Object("delete", key).to_failed() });
+    /// Deletes an object as `check` returns it, and no other, in any version that is served. Before each attempt it is checked
+    /// again; `check` returns `None` if it is gone, and an error if it must not be deleted.
+    pub(crate) async fn delete<E, F>(&self, check: impl Fn() -> F) -> Result<Result<DeleteResult, E>, ClusterError>
+    where
+        F: Future<Output = Result<Option<LiveObject>, E>>,
+    {
+        let attempt = || async {
+            match check().await {
+                Ok(Some(live)) if live.is_terminating => Ok(Ok(DeleteResult::Accepted)),
+                Ok(Some(live)) => self.delete_once(&live).await.map(Ok),
+                Ok(None) => Ok(Ok(DeleteResult::Absent)),
+                // The checks retry their own requests.
+                Err(refusal) => Ok(Err(refusal)),
+            }
+        };
+        for _ in 0..CHANGES_MAX {
+            match self.api.retry(&attempt).await? {
+                Ok(DeleteResult::Changed) => {}
+                other => return Ok(other),
+            }
         }
-        match self.send_delete(resource, key, uid).await {
-            Err(error) if error.is_not_found() => match self.find_other_version(resource, error).await? {
-                Some(served) => self.send_delete(&served, key, uid).await,
+        Ok(Ok(DeleteResult::Changed))
+    }
+
+    async fn delete_once(&self, live: &LiveObject) -> Result<DeleteResult, ClusterError> {
+        if !self.may_delete {
+            return Err(ClusterError::DeleteWithheld { operation: Operation::Object("delete", &live.key).to_failed() });
+        }
+        match self.send_delete(&live.resource, live).await {
+            Err(error) if error.is_not_found() => match self.find_other_version(&live.resource, error).await? {
+                Some(served) => self.send_delete(&served, live).await,
                 None => Ok(DeleteResult::Absent),
             },
             deleted => deleted,
         }
     }
 
-    async fn send_delete(
-        &self,
-        resource: &Arc<ApiResource>,
-        key: &ObjectKey,
-        uid: &str,
-    ) -> Result<DeleteResult, ClusterError> {
+    async fn send_delete(&self, resource: &Arc<ApiResource>, live: &LiveObject) -> Result<DeleteResult, ClusterError> {
         let options = json!({
-            "kind": "DeleteOptions", "apiVersion": "v1",
-            "preconditions": {"uid": uid}, "propagationPolicy": "Background",
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+            "preconditions": {"uid": live.uid, "resourceVersion": live.resource_version},
         });
-        let (operation, path) = (Operation::Object("delete", key), resource.object_path(key));
+        let (operation, path) = (Operation::Object("delete", &live.key), resource.object_path(&live.key));
         let request = ApiRequest::new(operation, Method::DELETE, path, serialize(&options));
-        match self.api.send(&request).await {
+        match self.api.send_without_retries(&request).await {
             Ok(_) => Ok(DeleteResult::Accepted),
-            Err(error) if error.proves_absence(&key.name) => Ok(DeleteResult::Absent),
-            Err(error) if error.is_conflict() => match self.get_metadata(resource, key).await? {
-                None => Ok(DeleteResult::Absent),
-                Some(live) if live.uid != uid => Ok(DeleteResult::Replaced),
-                // The UID matches, so the conflict has another cause.
-                Some(_) => Err(error),
-            },
+            Err(error) if error.proves_absence(&live.key.name) => Ok(DeleteResult::Absent),
+            Err(error) if error.is_conflict() => Ok(DeleteResult::Changed),
             Err(error) => Err(error),
         }
     }

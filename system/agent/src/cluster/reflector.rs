@@ -345,7 +345,7 @@ mod tests {
             resource_version: version.to_owned(),
             applied_fields: None,
             ownership: Ownership { stack_label: Some(stack().to_string()), ..Ownership::default() },
-            has_owner_reference: false,
+            owner_uids: Vec::new(),
             is_terminating: false,
             is_prune_disabled: false,
             is_made_by_control_plane: false,

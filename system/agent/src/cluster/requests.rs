@@ -1,5 +1,6 @@
 //! One request to the API server and its response, with a timeout, a size limit, the retry policy and the write gate.
 
+use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -234,12 +235,25 @@ impl ApiClient {
 
     /// Sends a request by the retry policy and returns the response with its status and ETag.
     pub(super) async fn send_for_response(&self, request: &ApiRequest<'_>) -> Result<ApiResponse, ClusterError> {
+        self.retry(|| self.attempt(request)).await
+    }
+
+    /// Sends a request once.
+    pub(super) async fn send_without_retries(&self, request: &ApiRequest<'_>) -> Result<Value, ClusterError> {
+        self.attempt(request).await?.read(request)
+    }
+
+    /// Repeats attempts by the retry policy, until one succeeds or fails for good.
+    pub(super) async fn retry<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, ClusterError>
+    where
+        F: Future<Output = Result<T, ClusterError>>,
+    {
         let start = Instant::now();
         let mut failures = 0;
         // Every wait is at least the first one of the policy, so its time limit bounds the number of attempts.
         loop {
-            let error = match self.attempt(request).await {
-                Ok(response) => return Ok(response),
+            let error = match attempt().await {
+                Ok(result) => return Ok(result),
                 Err(error) => error,
             };
             failures += 1;

@@ -20,17 +20,18 @@ use crate::pass::resolve::{ResolveError, resolve_bundle};
 use crate::pass::summary::PassError;
 use crate::target::claims::Claims;
 use crate::target::policy::StackPolicy;
-use crate::target::poller::fetch_policies;
+use crate::target::poller::by_stack;
 use crate::target::revision::Revision;
 
 /// Returns one paragraph for each stack.
 pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     let id = agent.find_id().await.map_err(AgentError::Refused)?;
     let state = agent.broker.get_target_state(id, None).await.map_err(AgentError::Refused)?;
-    let policies = fetch_policies(&agent.broker, id).await.map_err(AgentError::Refused)?;
-    let TargetStateResponse::Changed { objects, .. } = state else { return Ok(String::new()) };
+    let policies = by_stack(agent.broker.list_policies(id).await.map_err(AgentError::Refused)?);
+    let TargetStateResponse::Changed { objects, version, .. } = state else { return Ok(String::new()) };
     let revisions: Vec<Revision> = objects.into_iter().map(Revision::from_wire).collect();
-    let mut claims = Claims::new(agent.cluster.default_namespace());
+    let version = version.map(|version| version.state);
+    let mut claims = Claims::new(agent.cluster.default_namespace()).of_version(version);
     revisions.iter().for_each(|revision| claims.add(revision.stack_id, revision.sequence_id, &revision.declared));
     let mut text = String::new();
     for revision in &revisions {
@@ -54,8 +55,9 @@ async fn preview_stack(
     claims: &Claims,
     policy: &StackPolicy,
 ) -> Result<String, PassError> {
-    if !policy.problems.is_empty() {
-        return Err(PassError::Policy(policy.problems.clone()));
+    let problems = policy.find_problems(revision.is_deletion_marker);
+    if !problems.is_empty() {
+        return Err(PassError::Policy(problems));
     }
     let (inventory, _) = load_inventory(cluster, revision.stack_id).await?;
     let bundle = revision.take_bundle().map_err(ResolveError::Bundle)?;
@@ -78,7 +80,7 @@ async fn preview_stack(
         changes.push((write.object.key.clone(), lines));
     }
     plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
-    let foreign = ContentSearch { cluster, inventory, claims }.find_all_foreign(&plan).await;
+    let foreign = ContentSearch { cluster, stack: desired.stack, inventory, claims }.find_all_foreign(&plan).await;
     let excess = find_excess(&plan, inventory, &desired, &policy.brake);
     let holds = find_adoption(&plan).into_iter().chain(excess);
     let holds: Vec<Hold> = holds.chain(find_single_holds(&plan, &foreign, &policy.brake)).collect();

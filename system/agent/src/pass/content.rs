@@ -12,7 +12,7 @@ use sindri_model::{ObjectKey, StackId};
 use tokio::time::Instant;
 
 use super::inventory::Inventory;
-use super::plan::{Delete, ForeignObjects, Plan};
+use super::plan::{Delete, ForeignObjects, Plan, is_proved};
 use super::stage::{DeleteOrder, Stage};
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::namespaces::DEFAULT_NAMESPACE;
@@ -50,6 +50,8 @@ pub enum Content {
         /// One whose annotation keeps it.
         kept: Option<Arc<ObjectKey>>,
     },
+    /// The content cannot be listed: a CRD exists, and none of its versions is served.
+    Unknown,
 }
 
 /// Searches the content of namespaces and CRDs.
@@ -57,6 +59,8 @@ pub enum Content {
 pub struct ContentSearch<'a> {
     /// Client of the cluster.
     pub cluster: &'a Cluster,
+    /// Id of the stack.
+    pub stack: StackId,
     /// Inventory of the stack.
     pub inventory: &'a Inventory,
     /// Claims of all stacks.
@@ -73,7 +77,7 @@ impl ContentSearch<'_> {
         let search = |delete| async move {
             match self.find(delete).await {
                 Ok(Content::Foreign { objects, .. }) => Some((delete.entry.key.clone(), objects)),
-                Ok(Content::OfStack { .. }) | Err(_) => None,
+                Ok(Content::OfStack { .. } | Content::Unknown) | Err(_) => None,
             }
         };
         let deletes: Vec<&Delete> = plan.deletes.iter().filter(has_content).collect();
@@ -87,14 +91,18 @@ impl ContentSearch<'_> {
         let (declared, foreign) = match Stage::from_key(key) {
             Stage::Namespaces => match self.claims.find_in_namespace(&key.name) {
                 Some(declared) => (Some(declared), Vec::new()),
-                None => (None, find_foreign_in_namespace(cluster, self.inventory, &key.name, &BTreeSet::new()).await?),
+                None => {
+                    let is_own = |object: &LiveObject| self.is_own(object);
+                    (None, find_foreign_in_namespace(cluster, &key.name, is_own).await?)
+                }
             },
-            Stage::Crds => match read_custom_resource_type(cluster, delete).await? {
-                Some(resource) => match self.claims.find_of_kind(&resource.group, &resource.kind) {
+            Stage::Crds => match cluster.get(&delete.entry.resource, key).await? {
+                Some(crd) => match self.find_declared_custom_resource(&crd) {
                     Some(declared) => (Some(declared), Vec::new()),
                     None => {
+                        let Some(resource) = find_custom_resource_type(&crd) else { return Ok(Content::Unknown) };
                         let mut objects = cluster.list_all(&Arc::new(resource)).await?;
-                        objects.retain(|object| object.is_prune_disabled || self.inventory.get(&object.key).is_none());
+                        objects.retain(|object| object.is_prune_disabled || !self.is_own(object));
                         (None, objects)
                     }
                 },
@@ -112,6 +120,18 @@ impl ContentSearch<'_> {
         })
     }
 
+    /// Returns true if an object is proved to belong to this stack: another client may have created it anew under the name of
+    /// an entry.
+    fn is_own(&self, object: &LiveObject) -> bool {
+        self.inventory.get(&object.key).is_some_and(|entry| is_proved(self.stack, entry, object))
+    }
+
+    /// Returns a custom resource of a CRD that a stack declares, and the stack.
+    fn find_declared_custom_resource(&self, crd: &Value) -> Option<(Arc<ObjectKey>, StackId)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        self.claims.find_of_kind(&text(&crd["spec"]["group"]), &text(&crd["spec"]["names"]["kind"]))
+    }
+
     /// Returns the other stack of the target state that an object proves to belong to. Its bundle may not declare the object
     /// any more, or may be unreadable.
     fn find_owner(&self, object: &LiveObject) -> Option<StackId> {
@@ -122,45 +142,46 @@ impl ContentSearch<'_> {
 }
 
 /// Returns the type of the custom resources of a CRD, in a version that is served; `None` if none is.
-async fn read_custom_resource_type(cluster: &Cluster, delete: &Delete) -> Result<Option<ApiResource>, ClusterError> {
-    let crd: Value = cluster.get(&delete.entry.resource, &delete.entry.key).await?.unwrap_or_default();
-    let versions = crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
-    let served = versions.iter().find(|version| version["served"] == true);
-    let version = served.and_then(|version| version["name"].as_str()).unwrap_or_default();
-    Ok(ApiResource::from_crd(&crd, version))
+fn find_custom_resource_type(crd: &Value) -> Option<ApiResource> {
+    let versions = crd["spec"]["versions"].as_array()?;
+    let served = versions.iter().find(|version| version["served"] == true)?;
+    ApiResource::from_crd(crd, served["name"].as_str()?)
 }
 
-/// Returns the objects in a namespace that belong neither to this stack nor to the cluster itself; `own_uids` are further
-/// objects of the stack. Objects with an owner reference are left out, because they are deleted with their owner. A
+/// Returns the objects in a namespace that belong neither to the stack, as `is_own` tells, nor to the cluster itself. Objects
+/// whose owner is in the same namespace are left out, because they are deleted with it, and the owner counts. A
 /// PersistentVolumeClaim always counts, because its data would be deleted, and so does an object whose annotation keeps it.
 pub async fn find_foreign_in_namespace(
     cluster: &Cluster,
-    inventory: &Inventory,
     namespace: &str,
-    own_uids: &BTreeSet<&str>,
+    is_own: impl Fn(&LiveObject) -> bool,
 ) -> Result<Vec<LiveObject>, ClusterError> {
-    let is_foreign = |object: &LiveObject| {
-        let is_own = own_uids.contains(object.uid.as_str()) || inventory.get(&object.key).is_some();
-        let is_claim = object.key.group.is_empty() && object.key.kind == "PersistentVolumeClaim";
-        is_claim || object.is_prune_disabled || !is_own && !object.has_owner_reference && !is_made_by_cluster(object)
-    };
     let mut resources = cluster.list_resources().await?;
     resources.retain(|resource| resource.namespaced);
-    let list = async |resource: Arc<ApiResource>| {
-        let mut objects = cluster.list_namespace(&resource, namespace).await?;
-        objects.retain(is_foreign);
-        if !objects.is_empty() && is_injected_kind(&resource) {
+    let list = async |resource: Arc<ApiResource>| cluster.list_namespace(&resource, namespace).await;
+    let listed: Vec<Result<Vec<LiveObject>, ClusterError>> = run_concurrently(resources, list).await;
+    let listed: Vec<Vec<LiveObject>> = listed.into_iter().collect::<Result<_, _>>()?;
+    let uids: BTreeSet<String> = listed.iter().flatten().map(|object| object.uid.clone()).collect();
+    let keeps = |object: &LiveObject| keeps_namespace(object, is_own(object), &uids);
+    let foreign = listed.into_iter().map(|objects| objects.into_iter().filter(keeps).collect());
+    let foreign: Vec<Vec<LiveObject>> = foreign.filter(|objects: &Vec<LiveObject>| !objects.is_empty()).collect();
+    let leave_out_injected = async |mut objects: Vec<LiveObject>| {
+        if let Some(resource) = objects.first().map(|object| object.resource.clone()).filter(|it| is_injected_kind(it))
+        {
             let injected = find_injected_names(cluster, &resource).await?;
             objects.retain(|object| !injected.contains(&object.key.name));
         }
         Ok(objects)
     };
-    let mut foreign = Vec::new();
-    let listed: Vec<Result<Vec<LiveObject>, ClusterError>> = run_concurrently(resources, list).await;
-    for objects in listed {
-        foreign.extend(objects?);
-    }
-    Ok(foreign)
+    let foreign: Vec<Result<Vec<LiveObject>, ClusterError>> = run_concurrently(foreign, leave_out_injected).await;
+    Ok(foreign.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// Returns true if an object of a namespace counts; `uids` are those of all objects in it.
+fn keeps_namespace(object: &LiveObject, is_own: bool, uids: &BTreeSet<String>) -> bool {
+    let is_claim = object.key.group.is_empty() && object.key.kind == "PersistentVolumeClaim";
+    let has_owner_here = || object.owner_uids.iter().any(|uid| uids.contains(uid));
+    is_claim || object.is_prune_disabled || !is_own && !is_made_by_cluster(object) && !has_owner_here()
 }
 
 fn is_injected_kind(resource: &ApiResource) -> bool {
@@ -194,5 +215,38 @@ fn is_made_by_cluster(object: &LiveObject) -> bool {
         | ("", "ServiceAccount", "default")
         | ("", "ConfigMap", "kube-root-ca.crt") => true,
         _ => object.is_made_by_control_plane,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Secret;
+
+    use super::*;
+    use crate::cluster::ownership::Ownership;
+
+    fn secret(owner_uids: &[&str]) -> LiveObject {
+        let resource = Arc::new(ApiResource::from_namespaced_type::<Secret>());
+        LiveObject {
+            key: Arc::new(resource.object_key(Some("team"), "records")),
+            resource,
+            uid: "7".to_owned(),
+            resource_version: "1".to_owned(),
+            applied_fields: None,
+            ownership: Ownership::default(),
+            owner_uids: owner_uids.iter().map(|uid| (*uid).to_owned()).collect(),
+            is_terminating: false,
+            is_prune_disabled: false,
+            is_made_by_control_plane: false,
+        }
+    }
+
+    #[test]
+    fn an_object_counts_unless_its_owner_is_in_the_same_namespace() {
+        let uids = BTreeSet::from(["7".to_owned(), "8".to_owned()]);
+        assert!(keeps_namespace(&secret(&[]), false, &uids), "it belongs to another client");
+        assert!(!keeps_namespace(&secret(&[]), true, &uids), "it belongs to the stack");
+        assert!(!keeps_namespace(&secret(&["8"]), false, &uids), "its owner counts");
+        assert!(keeps_namespace(&secret(&["9"]), false, &uids), "its owner is cluster-scoped, and stays");
     }
 }

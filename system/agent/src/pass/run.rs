@@ -24,7 +24,7 @@ use super::plan::{
 use super::resolve::{ResolveError, resolve_bundle};
 use super::summary::{PassError, PassSummary, PresentObject, Waiting};
 use crate::cluster::reflector::Reflector;
-use crate::cluster::{ApiResource, AppliedObject, Cluster};
+use crate::cluster::{ApiResource, AppliedObject, Cluster, LiveObject};
 use crate::target::claims::Claims;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
@@ -38,8 +38,10 @@ pub struct PassCache {
     had_inventory: bool,
     /// Number of restores of etcd that are reflected in the cached state.
     restores: u64,
-    /// True if etcd was restored since the inventory was read.
+    /// True if etcd was restored since the inventory was read, or the inventory lacks objects.
     is_restored: bool,
+    /// True if objects were searched that the inventory lacks.
+    is_searched: bool,
     /// Result of the last pass.
     last_applied: Option<AppliedState>,
     /// Objects that were ready after the last pass, while others wait for them.
@@ -108,6 +110,11 @@ impl Pass<'_> {
         }
         let Observation { live, unreadable } =
             read_live_objects(self.cluster, self.reflector, desired, inventory).await;
+        if !cache.is_searched && has_unknown_objects(desired, inventory, &live) {
+            // Another agent of this stack may have had the inventory, or an older one was restored: there may be more objects.
+            (cache.inventory, cache.had_inventory, cache.is_restored, cache.is_searched) = (None, true, true, true);
+            return Box::pin(self.run(cache)).await;
+        }
         let last_applied = cache.last_applied.as_ref();
         let StackPolicy { drift, is_suspended, releases_on_removal, .. } = *self.policy;
         // The drift of a suspended stack is reported, and not corrected.
@@ -135,6 +142,7 @@ impl Pass<'_> {
             stack: desired.stack,
             inventory,
             position: desired.position,
+            is_present: matches!(desired.goal, Goal::Present(_)),
             claims,
         };
         if is_suspended {
@@ -323,7 +331,8 @@ impl Pass<'_> {
     ) -> ApprovalDecision {
         let brake = &self.policy.brake;
         let foreign = if brake.is_on {
-            ContentSearch { cluster: self.cluster, inventory, claims: self.claims }.find_all_foreign(plan).await
+            let (cluster, stack, claims) = (self.cluster, desired.stack, self.claims);
+            ContentSearch { cluster, stack, inventory, claims }.find_all_foreign(plan).await
         } else {
             ForeignObjects::new()
         };
@@ -334,6 +343,14 @@ impl Pass<'_> {
         let plan_text = render_plan(plan, inventory, live, &holds);
         request_approval(self.broker, self.agent, desired, holds, &plan_text).await
     }
+}
+
+/// Returns true if the inventory does not have an object that proves to belong to the stack.
+fn has_unknown_objects(desired: &DesiredStack, inventory: &Inventory, live: &LiveSet) -> bool {
+    let is_unknown = |object: &LiveObject| {
+        inventory.get(&object.key).is_none() && object.ownership.proves_owner(desired.stack, &object.key)
+    };
+    live.values().any(is_unknown)
 }
 
 /// Removes the deletes that wait for an approval from a plan. Returns the message about them, and the foreign objects whose

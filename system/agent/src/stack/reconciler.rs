@@ -178,8 +178,9 @@ impl Reconciler<'_> {
         let (claims, started) = (self.target.claims(), Instant::now());
         let dependencies = self.target.dependencies(revision.stack_id);
         let unready_dependencies = self.ready_stacks.find_unready(&dependencies, &self.target.revisions());
-        if !policy.problems.is_empty() {
-            return Err(PassError::Policy(policy.problems.clone()));
+        let problems = policy.find_problems(revision.is_deletion_marker);
+        if !problems.is_empty() {
+            return Err(PassError::Policy(problems));
         }
         let account = policy.service_account.as_ref();
         // Nothing is deleted before the broker has responded.

@@ -17,6 +17,8 @@ type Claimant = (Sequence, StackId);
 pub struct Claims {
     /// Namespace of objects that name none.
     default_namespace: String,
+    /// Sequence of the last change of the target state, if the broker tells it.
+    version: Option<Sequence>,
     /// Stacks of the target state; true if the bundle of the stack could be parsed.
     stacks: BTreeMap<StackId, bool>,
     /// Claimants of each object, in the order in which they were added.
@@ -33,7 +35,19 @@ impl Claims {
     /// Returns empty claims; `default_namespace` is that of objects that name none.
     pub fn new(default_namespace: &str) -> Self {
         let default_namespace = default_namespace.to_owned();
-        Self { default_namespace, stacks: BTreeMap::new(), by_key: BTreeMap::new() }
+        Self { default_namespace, version: None, stacks: BTreeMap::new(), by_key: BTreeMap::new() }
+    }
+
+    /// Returns the claims with the version of the target state.
+    #[must_use]
+    pub fn of_version(self, version: Option<Sequence>) -> Self {
+        Self { version, ..self }
+    }
+
+    /// Returns the sequence of the last change of the target state. It is at least that of each revision in it, and higher
+    /// than that of a removal that was cancelled.
+    pub fn version(&self) -> Option<Sequence> {
+        self.version
     }
 
     /// Adds the declared objects of a stack.
@@ -95,13 +109,21 @@ impl Claims {
         claimants.first().map(|(_, stack)| (key.clone(), *stack))
     }
 
+    /// Returns the stacks that declare an object. Bundles are not resolved here: one may omit the default namespace, and one
+    /// may name a namespace for a cluster-scoped object, whose own key has none.
     fn claimants(&self, key: &ObjectKey) -> Vec<Claimant> {
-        let mut claimants = self.by_key.get(key).cloned().unwrap_or_default();
-        // A bundle may omit the default namespace.
-        if key.namespace.as_deref() == Some(&self.default_namespace) {
-            let without_namespace = ObjectKey { namespace: None, ..key.clone() };
-            claimants.extend(self.by_key.get(&without_namespace).into_iter().flatten());
-        }
+        let is_in_namespace = |other: &ObjectKey| match (&key.namespace, &other.namespace) {
+            (None, _) => true,
+            (Some(namespace), None) => *namespace == self.default_namespace,
+            (Some(namespace), Some(other)) => namespace == other,
+        };
+        let is_same = |other: &ObjectKey| other.group == key.group && other.kind == key.kind && is_in_namespace(other);
+        // Keys are ordered by their names.
+        let (group, kind, namespace) = (String::new(), String::new(), None);
+        let first = ObjectKey { group, kind, namespace, name: key.name.clone() };
+        let of_name = self.by_key.range::<ObjectKey, _>(first..).take_while(|(other, _)| other.name == key.name);
+        let same = of_name.filter(|(other, _)| is_same(other));
+        let mut claimants: Vec<Claimant> = same.flat_map(|(_, claimants)| claimants).copied().collect();
         claimants.sort_unstable();
         claimants
     }
@@ -127,6 +149,20 @@ mod tests {
         assert_eq!(claims.other_claimant(stack('2'), &key(Some("default"))), Some(stack('1')));
         assert_eq!(claims.other_claimant(stack('1'), &key(Some("default"))), None, "its own stack is not another one");
         assert_eq!(claims.other_claimant(stack('2'), &key(Some("shop"))), None);
+    }
+
+    #[test]
+    fn a_namespace_in_the_manifest_of_a_cluster_scoped_object_does_not_matter() {
+        let mut claims = Claims::default();
+        claims.add(stack('1'), Sequence(1), &Some(vec![key(Some("ops")).into(), key(None).into()]));
+        assert_eq!(
+            claims.other_claimant(stack('2'), &key(None)),
+            Some(stack('1')),
+            "the key of the live object has none"
+        );
+        assert_eq!(claims.other_claimant(stack('2'), &key(Some("shop"))), None);
+        assert_eq!(claims.other_claimant(stack('2'), &ObjectKey { name: "b".into(), ..key(None) }), None);
+        assert_eq!(claims.other_claimant(stack('2'), &ObjectKey { kind: "Secret".into(), ..key(None) }), None);
     }
 
     #[test]

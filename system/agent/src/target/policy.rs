@@ -33,6 +33,8 @@ pub struct StackPolicy {
     /// Annotations with invalid values, each with the reason. Nothing of the stack is written while there are any: what
     /// they were meant to prevent is not known.
     pub problems: Vec<String>,
+    /// The same for annotations that do not matter to a removal.
+    pub apply_problems: Vec<String>,
 }
 
 impl StackPolicy {
@@ -47,6 +49,7 @@ impl StackPolicy {
             timeout: TIMEOUT_DEFAULT,
             service_account: settings.default_service_account.clone(),
             problems: Vec::new(),
+            apply_problems: Vec::new(),
         };
         for (key, value) in annotations {
             if let Err(problem) = policy.set(key, value, &settings.name) {
@@ -56,11 +59,19 @@ impl StackPolicy {
         policy
     }
 
+    /// Returns the problems because of which nothing is written.
+    pub fn find_problems(&self, is_removal: bool) -> Vec<String> {
+        let of_apply = self.apply_problems.iter().filter(|_| !is_removal);
+        self.problems.iter().chain(of_apply).cloned().collect()
+    }
+
     /// Applies one annotation for the agent of this name.
     fn set(&mut self, key: &str, value: &str, agent: &str) -> Result<(), String> {
         if key == IGNORE_ANNOTATION {
-            IgnoredFields::parse(value).map_err(|error| error.to_string())?;
-            value.clone_into(&mut self.ignore);
+            match IgnoredFields::parse(value) {
+                Ok(_) => value.clone_into(&mut self.ignore),
+                Err(error) => self.apply_problems.push(error.to_string()),
+            }
         }
         match PolicyValue::parse(key, value)? {
             Some(PolicyValue::Drift(drift)) => self.drift = drift,
@@ -100,6 +111,7 @@ mod tests {
         assert_eq!(account, "shop/deployer".parse().ok());
         let invalid =
             read(&[("sindri.dev/drift", "maybe"), ("sindri.dev/removal", "keep"), ("sindri.dev/ignore", "spec")]);
-        assert_eq!((invalid.drift, invalid.problems.len()), (DriftMode::Correct, 3));
+        assert_eq!((invalid.drift, invalid.find_problems(false).len()), (DriftMode::Correct, 3));
+        assert_eq!(invalid.find_problems(true).len(), 2, "ignored fields do not matter to a removal");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use http::StatusCode;
-use sindri_client::{Client, ClientError, TargetStateResponse};
+use sindri_client::{AgentPolicies, Client, ClientError, TargetStateResponse};
 use sindri_model::wire::{AgentStatus, DeploymentObject};
 use sindri_model::{AgentId, Entropy};
 use tokio::task::yield_now;
@@ -22,6 +22,8 @@ use crate::telemetry::readiness::Readiness;
 
 /// Longest time for reading the copy of the target state; the next failed poll tries again.
 pub const COPY_READ_MAX: Duration = Duration::from_secs(10);
+/// Pause before the next poll after the target state changed between the requests for it and for its policies.
+const CHANGED_PAUSE: Duration = Duration::from_millis(200);
 
 /// Polls for one agent.
 pub struct Poller<'a> {
@@ -109,8 +111,8 @@ impl Poller<'_> {
             TargetStateResponse::Changed { etag: new, status, .. } if new.is_some() && new == known.etag => {
                 (status, None)
             }
-            TargetStateResponse::Changed { objects, etag, epoch, status, requests } => {
-                (status, Some((objects, requests, etag, epoch)))
+            TargetStateResponse::Changed { objects, etag, epoch, version, status, requests } => {
+                (status, Some((objects, requests, etag, epoch, version)))
             }
         };
         let is_active = match status {
@@ -118,15 +120,25 @@ impl Poller<'_> {
             None => self.read_status().await?,
         };
         self.set_active(is_active);
-        let Some((objects, requests, new_etag, epoch)) = changed.filter(|_| is_active) else { return Ok(false) };
+        let Some((objects, requests, new_etag, epoch, version)) = changed.filter(|_| is_active) else {
+            return Ok(false);
+        };
         let parse = async {
             // The request for the policies is sent first: bundles are parsed while the broker responds to it.
             yield_now().await;
             self.target.parse_revisions(objects, &requests)
         };
-        let (policies, revisions) = join(fetch_policies(self.broker, self.agent), parse).await;
-        let claims = Claims::new(self.cluster.default_namespace());
-        let changed = self.target.replace(revisions, policies?, Some(epoch), claims);
+        let (policies, revisions) = join(self.broker.list_policies(self.agent), parse).await;
+        // A failure is never an empty list: without its policy a stack that is suspended would be written, and deletions that
+        // must wait would not.
+        let policies = policies?;
+        if version.is_some() && policies.version.is_some() && policies.version != version {
+            // Both changed meanwhile: an old revision must not be applied with new policies, nor the other way round.
+            tokio::time::sleep(CHANGED_PAUSE).await;
+            return Ok(true);
+        }
+        let claims = Claims::new(self.cluster.default_namespace()).of_version(version.map(|version| version.state));
+        let changed = self.target.replace(revisions, by_stack(policies), Some(epoch), claims);
         known.etag = new_etag;
         if changed.is_empty() {
             // Something else changed than revisions and policies, for example an approval.
@@ -180,9 +192,7 @@ impl Poller<'_> {
     }
 }
 
-/// Reads the policies of all stacks of an agent. A failure is never an empty list: without its policy a stack that is
-/// suspended would be written, and deletions that must wait would not.
-pub async fn fetch_policies(broker: &Client, agent: AgentId) -> Result<StackPolicies, ClientError> {
-    let policies = broker.list_policies(agent).await?;
-    Ok(policies.into_iter().map(|policy| (policy.stack_id, policy)).collect())
+/// Returns the policies of each stack.
+pub fn by_stack(policies: AgentPolicies) -> StackPolicies {
+    policies.policies.into_iter().map(|policy| (policy.stack_id, policy)).collect()
 }

@@ -20,6 +20,8 @@ pub(crate) struct CachedTargetState {
     pub etag: HeaderValue,
     /// Value of the epoch header, which a 304 response has too.
     pub epoch: HeaderValue,
+    /// Value of the header with the version, which a 304 response has too.
+    pub version: HeaderValue,
     /// Status of the agent, which a 304 response has too.
     pub status: AgentStatus,
     /// Value of the header with the requests that submitted the newest revisions.
@@ -189,9 +191,15 @@ mod tests {
     }
 
     fn response(etag: &'static str, size: usize) -> CachedTargetState {
-        let (etag, epoch) = (HeaderValue::from_static(etag), HeaderValue::from_static("1"));
-        let body = Some(Bytes::from(vec![b' '; size]));
-        CachedTargetState { etag, epoch, status: AgentStatus::Active, requests: None, body, bundles: Arc::default() }
+        CachedTargetState {
+            etag: HeaderValue::from_static(etag),
+            epoch: HeaderValue::from_static("1"),
+            version: HeaderValue::from_static("1.0"),
+            status: AgentStatus::Active,
+            requests: None,
+            body: Some(Bytes::from(vec![b' '; size])),
+            bundles: Arc::default(),
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sindri_model::wire::{
     Admin, Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval,
     ApprovalRequest, ApprovalState, AuditLog, DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate,
-    PakSummary, Stack, StackAnnotation, StackLabel, StackPolicy, StackStatusReport, UpdateAgentRequest,
+    PakSummary, Stack, StackAnnotation, StackLabel, StackPolicy, StackStatusReport, TargetVersion, UpdateAgentRequest,
     UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
@@ -340,8 +340,8 @@ operations! {
     Write deliver_target_state(agent: AgentId) -> TargetState = assignments::target_state::deliver;
     /// Returns the version of an agent's target state.
     Read get_target_version(agent: AgentId) -> Sequence = assignments::target_state::get_version;
-    /// Lists the policy annotations of each stack in an agent's target state that has any.
-    Read list_policies(agent: AgentId) -> Vec<StackPolicy> = assignments::policies::list_of_agent;
+    /// Lists the policy annotations of each stack in an agent's target state that has any, with the version of that state.
+    Read list_policies(agent: AgentId) -> (TargetVersion, Vec<StackPolicy>) = assignments::policies::list_of_agent;
     /// Returns true if a stack is, or once was, assigned to the agent.
     Read is_assigned(agent: AgentId, stack: StackId) -> bool = assignments::assigned::is_assigned;
 

@@ -13,7 +13,7 @@ contracts!(
 );
 
 async fn policies(world: &World, agent: AgentId) -> Vec<String> {
-    let policies = world.store.list_policies(agent).await.unwrap();
+    let (_, policies) = world.store.list_policies(agent).await.unwrap();
     let pairs = policies.into_iter().flat_map(|policy| policy.annotations);
     pairs.map(|(key, value)| format!("{key}={value}")).collect()
 }
@@ -44,7 +44,7 @@ async fn policies_are_the_policy_annotations_of_stacks_in_the_target_state(world
     world.poll(agent).await;
     let both = ["sindri.dev/=bare", "sindri.dev/prune=off"];
     assert_eq!(policies(&world, agent).await, both);
-    assert_eq!(world.store.list_policies(agent).await.unwrap().len(), 1, "a stack without policies is left out");
+    assert_eq!(world.store.list_policies(agent).await.unwrap().1.len(), 1, "a stack without policies is left out");
     assert_eq!(policies(&world, other).await, Vec::<String>::new());
     world.store.remove_target(write_context(), agent, web).await.unwrap();
     assert_eq!(policies(&world, agent).await, both, "policies apply to the removal too");

@@ -22,6 +22,7 @@ mod policies;
 mod requests;
 mod stacks;
 mod status;
+mod target_version;
 mod targets;
 mod webhooks;
 
@@ -58,6 +59,7 @@ pub use status::{
     AgentStackStatus, Condition, ConditionStatus, ReportedCondition, StackState, StackStatus, StackStatusReport,
     condition,
 };
+pub use target_version::{TARGET_VERSION_HEADER, TargetVersion, TargetVersionError};
 pub use targets::{AgentTarget, NewAgentTarget};
 pub use webhooks::{
     CreateWebhookRequest, DeliveryResultRequest, PendingWebhookDelivery, TestWebhookResponse, UpdateWebhookRequest,

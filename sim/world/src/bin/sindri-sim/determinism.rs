@@ -1,4 +1,4 @@
-//! Runs scenarios on both engines, in this process and in a fresh one: nothing is violated, the same seed gives the same trace,
+//! Runs scenarios on one engine or both, in this process and in a fresh one: nothing is violated, the same seed gives the same trace,
 //! and another seed another one.
 //!
 //! This process has run other scenarios before, so that state which a run leaves behind shows too.
@@ -11,6 +11,7 @@ use sindri_world::engine::EngineKind;
 use sindri_world::run::{self, RunRequest};
 use sindri_world::scenario::{Library, Scenario};
 
+use crate::flags::SimFlags;
 use crate::pool::run_all;
 
 /// Seeds if none are chosen: the scenario as it is written, and an exploration of it.
@@ -32,15 +33,21 @@ struct Runs {
 }
 
 /// Runs the chosen scenarios and prints each failure; returns true if there is none.
-pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32, seeds: u64) -> Result<bool, String> {
+pub fn check(
+    library: &Library,
+    chosen: &[Scenario],
+    engines: &[EngineKind],
+    seeds: u64,
+    flags: &SimFlags,
+) -> Result<bool, String> {
     let mut cases: Vec<Case<'_>> = Vec::new();
     for scenario in chosen {
-        for engine in EngineKind::ALL {
-            cases.extend((0..seeds).map(|seed| Case { scenario, engine, seed }));
+        for engine in engines {
+            cases.extend((0..seeds).map(|seed| Case { scenario, engine: *engine, seed }));
         }
     }
-    let runs = run_all(&cases, jobs, |case| {
-        let runs = run_twice(library, case, root)?;
+    let runs = run_all(&cases, flags.jobs, |case| {
+        let runs = run_twice(library, case, &flags.root)?;
         let (name, engine, seed) = (&case.scenario.name, case.engine.name(), case.seed);
         let verdict = if runs.here == runs.elsewhere { "twice" } else { "DIFFERS" };
         eprintln!("  {name:<40} {engine:<8} seed {seed}  {}  {verdict}", runs.here);
@@ -68,9 +75,9 @@ pub fn check(library: &Library, chosen: &[Scenario], root: &Path, jobs: u32, see
     }
     failures.iter().for_each(|failure| println!("{failure}"));
     println!(
-        "{} scenarios on {} engines with {seeds} seeds, in two processes: {}",
+        "{} scenarios on {} with {seeds} seeds, in two processes: {}",
         chosen.len(),
-        EngineKind::ALL.len(),
+        engines.iter().map(|engine| engine.name()).collect::<Vec<_>>().join(" and "),
         if failures.is_empty() {
             "every trace is reproducible".to_owned()
         } else {

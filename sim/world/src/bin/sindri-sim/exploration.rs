@@ -68,7 +68,7 @@ fn run_variants(
     flags: &SimFlags,
 ) -> Result<Vec<FinishedRun>, String> {
     let reports = run_all(variants, flags.jobs, |Variant { seed, kill_at }| {
-        run::run(&RunRequest { scenario, library, engine: flags.engine.into(), seed: *seed, kill_at: *kill_at })
+        run::run(&RunRequest { scenario, library, engine: flags.engine().into(), seed: *seed, kill_at: *kill_at })
     });
     let pairs = variants.iter().zip(reports);
     pairs.map(|(variant, report)| Ok(FinishedRun { variant: *variant, report: report? })).collect()
@@ -80,7 +80,7 @@ fn record(summary: &mut Summary, scenario: &Scenario, finished: Vec<FinishedRun>
         if flags.trace {
             report.trace.iter().for_each(|line| println!("{line}"));
         }
-        let replay = replay_command(scenario, variant, flags.engine);
+        let replay = replay_command(scenario, variant, flags.engine());
         if flags.report.is_some() {
             let name = format!("{}, seed {}", scenario.name, variant.seed);
             let run = NamedRun { name, replay: replay.clone(), story: scenario.to_yaml(), report: &report };

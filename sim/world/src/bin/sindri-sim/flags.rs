@@ -56,9 +56,9 @@ pub struct SimFlags {
     /// Number of runs at the same time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub jobs: u32,
-    /// Engine that drives the hosts.
-    #[arg(long, value_enum, default_value = "fast")]
-    pub engine: EngineName,
+    /// Engine that drives the hosts; fast if left out, and both for --determinism.
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineName>,
     /// Write the result as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -71,7 +71,7 @@ pub struct SimFlags {
     /// List the behaviours and the scenarios that prove them; with --worlds the situations that the worlds reached.
     #[arg(long)]
     pub coverage: bool,
-    /// Run every scenario on both engines, in this process and in a fresh one, and compare the traces.
+    /// Run every scenario on each engine, in this process and in a fresh one, and compare the traces.
     #[arg(long)]
     pub determinism: bool,
     /// Print the trace of each run.
@@ -87,6 +87,11 @@ impl SimFlags {
     pub fn is_default_run(&self) -> bool {
         let has_seeds = self.seed.is_some() || self.seeds.is_some() || self.minutes.is_some();
         self.scenario.is_none() && self.worlds.is_none() && self.kill_at.is_none() && !has_seeds
+    }
+
+    /// Engine that drives the hosts.
+    pub fn engine(&self) -> EngineName {
+        self.engine.unwrap_or(EngineName::Fast)
     }
 }
 

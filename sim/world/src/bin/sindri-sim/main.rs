@@ -24,6 +24,7 @@ use clap::{Parser, Subcommand};
 use flags::{BenchFlags, HashFlags, SimFlags};
 use report::Report;
 use serde_json::Value;
+use sindri_world::engine::EngineKind;
 use sindri_world::run::{self, RunRequest};
 use sindri_world::scenario::Library;
 use worlds::Plan;
@@ -111,7 +112,8 @@ fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
     }
     if flags.determinism {
         let seeds = flags.seeds.unwrap_or(determinism::SEEDS_DEFAULT);
-        return determinism::check(&library, &chosen, &flags.root, flags.jobs, seeds);
+        let engines = flags.engine.map_or(EngineKind::ALL.to_vec(), |engine| vec![engine.into()]);
+        return determinism::check(&library, &chosen, &engines, seeds, flags);
     }
     let mut summary = exploration::explore(&library, &chosen, flags)?;
     let mut description = summary.describe();

@@ -114,7 +114,7 @@ pub fn run_worlds(Plan { first, count, time_max }: Plan, flags: &SimFlags) -> Re
 
 fn run_world(world: &Scenario, flags: &SimFlags) -> Result<RunReport, String> {
     let library = Library::empty();
-    run::run(&RunRequest { scenario: world, library: &library, engine: flags.engine.into(), seed: 0, kill_at: None })
+    run::run(&RunRequest { scenario: world, library: &library, engine: flags.engine().into(), seed: 0, kill_at: None })
 }
 
 fn reduce(seed: u64, world: &Scenario, violation: Violation, flags: &SimFlags) -> FailedWorld {

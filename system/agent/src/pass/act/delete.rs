@@ -1,18 +1,19 @@
-//! Deletes, after every write: each with its UID as precondition. Custom resources are waited for before anything else is
-//! deleted, and all objects before their namespace or CRD.
+//! Deletes, after every write. Before each attempt the object is read and checked again, with its content, and the attempt is
+//! valid for the object as it was read: other clients may have changed it, or have created something inside, since the plan
+//! was made. Custom resources are waited for before anything else is deleted, and all objects before their namespace or CRD.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sindri_model::ObjectKey;
+use sindri_model::{ObjectKey, StackId};
 
 use super::backoff::Backoff;
 use super::result::{DeleteError, GONE_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
-use crate::cluster::{Cluster, ClusterError, DeleteResult};
+use crate::cluster::{Cluster, ClusterError, DeleteResult, LiveObject};
 use crate::pass::content::{Content, ContentSearch};
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Delete, ForeignObjects};
+use crate::pass::plan::{Delete, ForeignObjects, is_owned};
 use crate::pass::stage::DeleteOrder;
 use crate::target::claims::Claims;
 
@@ -20,6 +21,8 @@ use crate::target::claims::Claims;
 pub struct Deleter<'a> {
     /// Client of the cluster.
     pub cluster: &'a Cluster,
+    /// Id of the stack.
+    pub stack: StackId,
     /// Inventory of the stack before the deletes.
     pub inventory: &'a Inventory,
     /// Claims of all stacks.
@@ -56,9 +59,8 @@ impl Deleter<'_> {
             let delete = |delete| async move { (delete, self.delete(delete).await) };
             for (delete, deleted) in run_concurrently(deletes.iter().collect(), delete).await {
                 match deleted {
-                    Ok(DeleteResult::Accepted) => accepted.push(delete),
-                    // Gone, or replaced by another client: not an object of the stack any more.
-                    Ok(DeleteResult::Absent | DeleteResult::Replaced) => summary.inventory.remove(&delete.entry.key),
+                    Ok(IsGone(false)) => accepted.push(delete),
+                    Ok(IsGone(true)) => summary.inventory.remove(&delete.entry.key),
                     Err(error) => {
                         has_custom_resources |= is_custom_step;
                         summary.errors.push(error);
@@ -77,7 +79,7 @@ impl Deleter<'_> {
     }
 
     /// Deletes an object, unless the target state has changed: by now another stack, or a newer revision, may declare it.
-    async fn delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
+    async fn delete(&self, delete: &Delete) -> Result<IsGone, DeleteError> {
         let interrupted = || DeleteError::Interrupted(delete.entry.key.clone());
         if self.cluster.has_ended_retries() {
             return Err(interrupted());
@@ -88,30 +90,48 @@ impl Deleter<'_> {
             .map_err(|error| if self.cluster.has_ended_retries() { interrupted() } else { error })
     }
 
-    async fn check_and_delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
+    async fn check_and_delete(&self, delete: &Delete) -> Result<IsGone, DeleteError> {
         let key = &delete.entry.key;
+        match self.cluster.delete(|| self.check(delete)).await?? {
+            DeleteResult::Accepted => {
+                tracing::info!("deleted {key}");
+                Ok(IsGone(false))
+            }
+            DeleteResult::Absent => Ok(IsGone(true)),
+            DeleteResult::Changed => Err(DeleteError::Changed(key.clone())),
+        }
+    }
+
+    /// Reads an object that is to be deleted, and checks that it still may be. Returns `None` if it is gone, or if another
+    /// client has created a new one: that is not an object of the stack.
+    async fn check(&self, delete: &Delete) -> Result<Option<LiveObject>, DeleteError> {
+        let (entry, key) = (&delete.entry, &delete.entry.key);
         if DeleteOrder::from_key(key).has_content() {
             self.check_content(delete).await?;
+        }
+        let live = self.cluster.get_metadata(&entry.resource, key).await?.filter(|live| live.uid == delete.uid);
+        let is_changed = |live: &LiveObject| live.is_prune_disabled || !is_owned(self.stack, entry, live);
+        if live.as_ref().is_some_and(is_changed) {
+            return Err(DeleteError::Changed(key.clone()));
         }
         if self.cluster.has_ended_retries() {
             return Err(DeleteError::Interrupted(key.clone()));
         }
-        let deleted = self.cluster.delete(&delete.entry.resource, key, &delete.uid).await?;
-        if deleted == DeleteResult::Accepted {
-            tracing::info!("deleted {key}");
-        }
-        Ok(deleted)
+        Ok(live)
     }
 
     /// Checks the content of a namespace or a CRD: another client may have created an object since the plan was made.
     async fn check_content(&self, delete: &Delete) -> Result<(), DeleteError> {
         let key = &delete.entry.key;
-        let search = ContentSearch { cluster: self.cluster, inventory: self.inventory, claims: self.claims };
+        let (cluster, stack, inventory, claims) = (self.cluster, self.stack, self.inventory, self.claims);
+        let search = ContentSearch { cluster, stack, inventory, claims };
         let (foreign, kept) = match search.find(delete).await? {
             Content::OfStack { key: declared, stack } => {
                 return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });
             }
             Content::Foreign { objects, kept } => (objects, kept),
+            Content::Unknown if self.approved.is_none() => return Ok(()),
+            Content::Unknown => return Err(DeleteError::ContentUnknown(key.clone())),
         };
         let Some(approved) = &self.approved else {
             // With the brake off every deletion is approved, except that of objects which are to be kept.
@@ -155,6 +175,9 @@ impl Deleter<'_> {
         read.into_iter().filter_map(Result::transpose).collect()
     }
 }
+
+/// True if an object that was deleted does not exist any more, or another client has created a new one under its name.
+struct IsGone(bool);
 
 fn order(delete: &Delete) -> DeleteOrder {
     DeleteOrder::from_key(&delete.entry.key)

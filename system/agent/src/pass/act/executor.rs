@@ -33,6 +33,8 @@ pub struct Executor<'a> {
     pub inventory: &'a mut Inventory,
     /// Position of the revision.
     pub position: RevisionPosition,
+    /// True if the revision declares objects, false if it removes the stack.
+    pub is_present: bool,
     /// Claims of all stacks.
     pub claims: &'a Claims,
 }
@@ -63,8 +65,9 @@ impl Executor<'_> {
         let terminating: Vec<_> = terminating.collect();
         result.terminating.extend(terminating);
         let mut after = self.inventory_after(&result);
-        if !plan.writes.is_empty() && !plan.is_partial {
-            after.applied = Some(self.position);
+        if self.is_present && !plan.is_partial {
+            // Also if nothing had to be written: the rest of the revision may have been applied by earlier passes.
+            (after.applied, after.begun) = (Some(self.position), after.begun.max(Some(self.position)));
         }
         self.save(after).await?;
         self.writer().compare_all(&plan.checks, &mut result).await?;
@@ -109,8 +112,8 @@ impl Executor<'_> {
         mut errors: Vec<DeleteError>,
         result: &mut ActResult,
     ) -> Result<(), ActError> {
-        let (cluster, inventory, claims) = (self.delete_cluster, &*self.inventory, self.claims);
-        let deleter = Deleter { cluster, inventory, claims, approved };
+        let (cluster, stack, inventory, claims) = (self.delete_cluster, self.stack, &*self.inventory, self.claims);
+        let deleter = Deleter { cluster, stack, inventory, claims, approved };
         let deleted = deleter.delete_all(&plan.deletes, &plan.terminating).await;
         result.terminating.extend(deleted.terminating);
         self.save(deleted.inventory).await?;

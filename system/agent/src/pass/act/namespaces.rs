@@ -6,10 +6,10 @@ use std::sync::Arc;
 use sindri_model::{ObjectKey, StackId};
 
 use super::result::ActResult;
-use crate::cluster::{ApiResource, AppliedObject, Cluster};
+use crate::cluster::{ApiResource, AppliedObject, Cluster, LiveObject};
 use crate::pass::content::find_foreign_in_namespace;
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::Write;
+use crate::pass::plan::{Write, is_proved};
 use crate::pass::stage::Stage;
 use crate::target::claims::Claims;
 
@@ -46,35 +46,51 @@ impl NamespaceRollback<'_> {
     /// Deletes the namespaces, unless they contain foreign objects, another stack declares an object in them, or their
     /// content cannot be read. Returns the names of those that are deleted, or may be.
     pub async fn delete(&self, created: &[CreatedNamespace], result: &ActResult) -> Vec<String> {
-        let own_uids = result.applied.values().map(|applied| applied.live.uid.as_str()).collect();
+        let own_uids: BTreeSet<&str> = result.applied.values().map(|applied| applied.live.uid.as_str()).collect();
         let mut deleted = Vec::new();
         for namespace in created {
-            if let Err(reason) = self.check_content(namespace, &own_uids).await {
-                tracing::info!("kept {}, {reason}", namespace.key);
-                continue;
-            }
-            // The claims are out of date now: a new stack, or a newer revision of this one, may have objects there.
-            if self.cluster.has_ended_retries() {
-                break;
-            }
-            deleted.push(namespace.key.name.clone());
-            match self.cluster.delete(&namespace.resource, &namespace.key, &namespace.uid).await {
-                Ok(_) => tracing::info!("deleted {}, which the failed pass had created", namespace.key),
+            match self.cluster.delete(|| self.check(namespace, &own_uids)).await {
+                Ok(Err(reason)) => {
+                    tracing::info!("kept {}, {reason}", namespace.key);
+                    continue;
+                }
+                Ok(Ok(_)) => tracing::info!("deleted {}, which the failed pass had created", namespace.key),
                 Err(error) => {
                     tracing::warn!("could not delete {}, which the failed pass had created: {error}", namespace.key)
                 }
             }
+            deleted.push(namespace.key.name.clone());
         }
         deleted
     }
 
+    /// Returns a namespace as it is now, if it still exists, or the reason why it must be kept.
+    async fn check(
+        &self,
+        namespace: &CreatedNamespace,
+        own_uids: &BTreeSet<&str>,
+    ) -> Result<Option<LiveObject>, String> {
+        let live = self.cluster.get_metadata(&namespace.resource, &namespace.key).await;
+        let live = live.map_err(|error| format!("which cannot be read: {error}"))?;
+        let live = live.filter(|live| live.uid == namespace.uid);
+        self.check_content(&namespace.key.name, own_uids).await?;
+        // The claims are out of date now: a new stack, or a newer revision of this one, may have objects there.
+        match self.cluster.has_ended_retries() {
+            true => Err("because the target state has changed".to_owned()),
+            false => Ok(live),
+        }
+    }
+
     /// Returns the reason why a namespace must be kept.
-    async fn check_content(&self, namespace: &CreatedNamespace, own_uids: &BTreeSet<&str>) -> Result<(), String> {
-        let name = &namespace.key.name;
+    async fn check_content(&self, name: &str, own_uids: &BTreeSet<&str>) -> Result<(), String> {
         if self.claims.has_other_in_namespace(self.stack, name) {
             return Err("in which another stack declares objects".to_owned());
         }
-        match find_foreign_in_namespace(self.cluster, self.inventory, name, own_uids).await {
+        let is_own = |object: &LiveObject| {
+            let entry = self.inventory.get(&object.key);
+            own_uids.contains(object.uid.as_str()) || entry.is_some_and(|entry| is_proved(self.stack, entry, object))
+        };
+        match find_foreign_in_namespace(self.cluster, name, is_own).await {
             Ok(foreign) => foreign.first().map_or(Ok(()), |foreign| Err(format!("which contains {}", foreign.key))),
             Err(error) => Err(format!("whose content cannot be read: {error}")),
         }

@@ -42,10 +42,17 @@ pub async fn check_replaceable(
 /// Deletes the object that is to be replaced, and waits until it is gone.
 pub async fn delete_for_replacement(cluster: &Cluster, write: &Write, uid: &str) -> Result<(), ActError> {
     let object = &write.object;
-    cluster.delete(&object.resource, &object.key, uid).await?;
-    tracing::info!("deleted {}, which is replaced", object.key);
+    let read = || async {
+        let live = cluster.get_metadata(&object.resource, &object.key).await?;
+        Ok::<_, ClusterError>(live.filter(|live| live.uid == uid))
+    };
     let mut backoff = Backoff::new(GONE_WAIT_MAX);
-    while cluster.get_metadata(&object.resource, &object.key).await?.is_some_and(|live| live.uid == uid) {
+    // A delete of an object that changed after it was read is repeated.
+    while let Some(live) = read().await? {
+        if !live.is_terminating {
+            cluster.delete(read).await??;
+            tracing::info!("deleted {}, which is replaced", object.key);
+        }
         if !backoff.pause().await {
             return Err(ActError::NotReplaced { key: object.key.clone() });
         }

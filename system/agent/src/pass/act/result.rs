@@ -75,6 +75,15 @@ pub enum DeleteError {
     /// The target state changed before the request was sent.
     #[error("{0} is not deleted yet: the target state has changed")]
     Interrupted(Arc<ObjectKey>),
+    /// Another client changed it after the plan was made.
+    #[error("{0} is not deleted yet: it was changed meanwhile; the next pass decides anew")]
+    Changed(Arc<ObjectKey>),
+    /// A CRD of which no version is served.
+    #[error(
+        "{0} is kept: no version of it is served, so that its custom resources cannot be listed; serve one, or set \
+         sindri.dev/brake to off"
+    )]
+    ContentUnknown(Arc<ObjectKey>),
     /// An object that a stack declares or owns would be deleted with it.
     #[error("{key} is kept: {declared} of stack {stack} would be deleted with it")]
     ContainsDeclared {
@@ -109,6 +118,7 @@ impl DeleteError {
         let key = match self {
             Self::Cluster(error) => error.object()?,
             Self::Interrupted(_) => return None,
+            Self::Changed(key) | Self::ContentUnknown(key) => key,
             Self::ContainsDeclared { key, .. } | Self::ContainsForeign { key, .. } | Self::ContainsKept { key, .. } => {
                 key
             }

@@ -105,7 +105,8 @@ pub fn find_adoption(plan: &Plan) -> Option<Hold> {
 /// many objects.
 pub fn find_excess(plan: &Plan, inventory: &Inventory, desired: &DesiredStack, brake: &Brake) -> Option<Hold> {
     // Objects that cannot be read now are deleted by a later pass of the same revision.
-    let (deletes, total) = (plan.deletes.len() + plan.unread.len(), inventory.entries().count());
+    let deletes = plan.deletes.len() + plan.unread.len() + plan.later_deletes;
+    let total = inventory.entries().count();
     let is_above_limit = deletes > brake.objects && deletes * 100 > total * usize::from(brake.percent);
     let is_held = brake.is_on && matches!(desired.goal, Goal::Present(_)) && is_above_limit;
     let is_approved = inventory.approved == Some(desired.revision);

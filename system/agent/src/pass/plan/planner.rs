@@ -68,7 +68,12 @@ pub enum PlanError {
 /// Decides every write of one pass.
 pub fn make_plan(desired: &DesiredStack, inputs: PlanInputs<'_>) -> Result<Plan, PlanError> {
     let PlanInputs { inventory, live, .. } = inputs;
-    if let Some(begun) = inventory.begun.filter(|begun| *begun > desired.position) {
+    let outdated = inventory.begun.filter(|begun| *begun > desired.position);
+    // The revision of a stack that was targeted again is older than the removal that this cancelled; the target state is not.
+    // That of a restored database is newer, and still does not know what was begun.
+    let version = inputs.claims.version().map(RevisionPosition::from_sequence);
+    let instructed = version.filter(|version| outdated.is_some_and(|begun| knows(*version, begun)));
+    if let (Some(begun), None) = (outdated, instructed) {
         return Err(PlanError::OlderRevision { got: desired.position, begun });
     }
     let objects = desired.goal.objects();
@@ -76,15 +81,25 @@ pub fn make_plan(desired: &DesiredStack, inputs: PlanInputs<'_>) -> Result<Plan,
     let terminating = find_terminating(objects, live);
     let mut plan = decide_writes(desired, objects, &terminating, inputs);
     (plan.delayed, plan.adoptions) = (terminating.objects, adoptions);
-    // An object that is no longer declared is deleted when everything that may replace it is applied.
     if !inventory.is_empty() && plan.waiting.is_none() {
         decide_deletes(&mut plan, desired, objects, inputs);
+    } else if !inventory.is_empty() {
+        // An object that is no longer declared is deleted when everything that may replace it is applied. The brake counts it
+        // from the first pass on: later ones have more objects in the inventory.
+        let mut later = Plan { inventory_ahead: inventory.clone(), ..Plan::default() };
+        decide_deletes(&mut later, desired, objects, inputs);
+        plan.later_deletes = later.deletes.len() + later.unread.len();
     }
     let has_steps = !plan.writes.is_empty() || !plan.deletes.is_empty() || !plan.releases.is_empty();
     if has_steps {
-        plan.inventory_ahead.begun = Some(desired.position);
+        plan.inventory_ahead.begun = instructed.or(Some(desired.position));
     }
     Ok(plan)
+}
+
+/// Returns true if a target state of this version follows an instruction of the same database.
+fn knows(version: RevisionPosition, begun: RevisionPosition) -> bool {
+    version.epoch == begun.epoch && version >= begun
 }
 
 fn decide_writes(
@@ -247,13 +262,16 @@ fn is_unchanged(applied: Option<&AppliedObject>, live: Option<&LiveObject>) -> b
 
 fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<DesiredObject>], inputs: PlanInputs<'_>) {
     let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
+    let declared_live: BTreeSet<[&str; 3]> =
+        objects.iter().filter_map(|object| inputs.live.get(&object.key)).map(identity).collect();
     for entry in inputs.inventory.entries().filter(|entry| !declared.contains(&*entry.key)) {
         if inputs.unreadable.contains(&entry.key) {
             plan.unread.push(entry.key.clone());
             continue;
         }
         let found = inputs.live.get(&entry.key).filter(|object| is_owned(desired.stack, entry, object));
-        let Some(object) = found else {
+        // Some kinds are served by two API groups, such as Events: the same object may be declared in the other one.
+        let Some(object) = found.filter(|object| !declared_live.contains(&identity(object))) else {
             plan.inventory_ahead.remove(&entry.key);
             continue;
         };
@@ -283,12 +301,20 @@ fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<Desire
     );
 }
 
+/// Returns the kind, name and UID of an object, which are the same in every API group that serves it.
+fn identity(object: &LiveObject) -> [&str; 3] {
+    [&object.key.kind, &object.key.name, &object.uid]
+}
+
 /// Returns true if a live object is proved to belong to the stack: it is the one of the inventory entry, or its annotations
 /// are the stack's and not a copy.
 pub fn is_owned(stack: StackId, entry: &Entry, object: &LiveObject) -> bool {
-    let has_same_uid = entry.uid.as_deref() == Some(object.uid.as_str());
     let has_other_owner = object.ownership.other_owner(stack, &entry.key).is_some();
-    let is_proved = has_same_uid || object.ownership.proves_owner(stack, &entry.key);
     // An object with an owner reference is left to the garbage collector.
-    !object.has_owner_reference && !has_other_owner && is_proved
+    object.owner_uids.is_empty() && !has_other_owner && is_proved(stack, entry, object)
+}
+
+/// Returns true if a live object is the one of an inventory entry: by its UID, or by annotations of the stack.
+pub fn is_proved(stack: StackId, entry: &Entry, object: &LiveObject) -> bool {
+    entry.uid.as_deref() == Some(object.uid.as_str()) || object.ownership.proves_owner(stack, &entry.key)
 }

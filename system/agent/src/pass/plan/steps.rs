@@ -50,6 +50,8 @@ pub struct Plan {
     pub checks: Vec<Write>,
     /// Objects to delete after every write succeeded, in the order of deletion.
     pub deletes: Vec<Delete>,
+    /// Number of objects to delete once no turn waits any more.
+    pub later_deletes: usize,
     /// Objects that are no longer declared and are kept: they lose their ownership label and annotations.
     pub releases: Vec<Delete>,
     /// Objects that are no longer declared and are already being deleted: waited for, not deleted again.

@@ -114,7 +114,7 @@ fn existing(key: Arc<ObjectKey>, uid: &str, ownership: Ownership) -> LiveObject 
         resource_version: "1".into(),
         applied_fields: fields("1"),
         ownership,
-        has_owner_reference: false,
+        owner_uids: Vec::new(),
         is_terminating: false,
         is_prune_disabled: false,
         is_made_by_control_plane: false,
@@ -164,7 +164,7 @@ fn an_undeclared_object_is_deleted_only_if_it_is_proved_to_belong_to_the_stack()
         "moved to another stack"
     );
     assert_eq!(
-        fate(known(), Some(LiveObject { has_owner_reference: true, ..ours("7") })),
+        fate(known(), Some(LiveObject { owner_uids: vec!["1".to_owned()], ..ours("7") })),
         "dropped from the inventory",
         "left to the garbage collector"
     );
@@ -525,7 +525,7 @@ proptest! {
                 _ => Ownership { stack: Some(stack('1').to_string()), object: Some("a copy".into()), stack_label: None },
             };
             LiveObject {
-                has_owner_reference: *has_owner_reference,
+                owner_uids: has_owner_reference.then(|| "1".to_owned()).into_iter().collect(),
                 is_terminating: *is_terminating,
                 ..existing(key, &uid.to_string(), ownership)
             }
@@ -538,7 +538,7 @@ proptest! {
             let object = &live[&delete.entry.key];
             prop_assert_eq!(&object.uid, &delete.uid);
             prop_assert!(inventory.get(&object.key).is_some(), "deleted an object that is not in the inventory");
-            prop_assert!(!object.has_owner_reference && object.ownership.other_owner(stack('1'), &object.key).is_none());
+            prop_assert!(object.owner_uids.is_empty() && object.ownership.other_owner(stack('1'), &object.key).is_none());
             let same = delete.entry.uid.as_deref() == Some(object.uid.as_str());
             prop_assert!(same || object.ownership.proves_owner(stack('1'), &object.key), "deleted without a proof");
             prop_assert!(plan.inventory_ahead.get(&object.key).is_some(), "removed from the inventory before it was gone");

@@ -17,4 +17,5 @@ mod people;
 pub(crate) mod request_log;
 pub(crate) mod response;
 pub(crate) mod route;
+pub(crate) mod target_version;
 pub(crate) mod write_context;

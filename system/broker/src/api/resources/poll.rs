@@ -11,6 +11,7 @@ use http::{HeaderValue, StatusCode};
 use sindri_model::AgentId;
 use sindri_model::wire::{
     AGENT_STATUS_HEADER, AgentStatus, EPOCH_HEADER, HeldRevisions, REQUESTS_HEADER, SubmittingRequests,
+    TARGET_VERSION_HEADER,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -18,6 +19,7 @@ use super::target_state_body::{leave_out_held, serialize_revisions};
 use crate::api::http::authentication::{Credentials, check_freshness};
 use crate::api::http::compression::to_weak_etag;
 use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::target_version::to_header;
 use crate::broker::Broker;
 use crate::memory::{CachedTargetState, matches_if_none_match};
 use crate::metrics::Metrics;
@@ -137,6 +139,7 @@ async fn load_target_state(
         etag: broker.etag_key.create_etag(agent, &target_state),
         epoch: HeaderValue::from(target_state.epoch.0),
         status: target_state.status,
+        version: to_header(target_state.target_version()),
         requests: write_requests(&target_state),
         body: Some(body),
         bundles: bundles.into(),
@@ -162,6 +165,7 @@ fn add_headers(mut response: Response, state: &CachedTargetState) -> Response {
     let headers = response.headers_mut();
     headers.insert(ETAG, state.etag.clone());
     headers.insert(EPOCH_HEADER, state.epoch.clone());
+    headers.insert(TARGET_VERSION_HEADER, state.version.clone());
     headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(state.status.as_str()));
     response
 }

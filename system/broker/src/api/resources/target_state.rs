@@ -15,6 +15,7 @@ use serde_json::json;
 use sindri_model::AgentId;
 use sindri_model::wire::{
     AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, REQUESTS_HEADER,
+    TARGET_VERSION_HEADER,
 };
 use tokio::time::Instant;
 
@@ -26,6 +27,7 @@ use crate::api::http::describe::{
 };
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{PathParams, QueryParams};
+use crate::api::http::target_version::{describe_target_version, to_header};
 use crate::broker::Broker;
 use crate::store::KeyHolder;
 
@@ -125,7 +127,10 @@ impl DescribeResponse for PollResponse {
         let epoch =
             json!({"description": "1 + number of restores of the broker's database.", "schema": {"type": "integer"}});
         let status = json!({"description": "Status of the agent.", "schema": agent_status_schema()});
-        let headers = json!({"ETag": etag, EPOCH_HEADER: epoch, AGENT_STATUS_HEADER: status});
+        let version = describe_target_version();
+        let headers = json!({
+            "ETag": etag, EPOCH_HEADER: epoch, AGENT_STATUS_HEADER: status, TARGET_VERSION_HEADER: version,
+        });
         let mut response = json_content::<Vec<DeploymentObject>>("The target state of the agent.", schemas);
         response["headers"] = headers.clone();
         let description = "JSON object: by sequence, the request ids and trace contexts with which the newest revisions were \
@@ -171,6 +176,7 @@ async fn uncached_response(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(EPOCH_HEADER, HeaderValue::from(target_state.epoch.0));
+    headers.insert(TARGET_VERSION_HEADER, to_header(target_state.target_version()));
     headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(target_state.status.as_str()));
     if mode == Mode::Full {
         headers.insert(ETAG, broker.etag_key.create_etag(agent, &target_state));

@@ -1,6 +1,6 @@
 //! Revisions, and the target state of an agent that consists of them.
 
-use sindri_model::wire::{AgentStatus, DeploymentObject, SubmittingRequest};
+use sindri_model::wire::{AgentStatus, DeploymentObject, SubmittingRequest, TargetVersion};
 use sindri_model::{AgentId, Epoch, GeneratorId, RevisionId, Sequence, StackId};
 
 use super::error::StoreError;
@@ -57,6 +57,13 @@ pub struct TargetState {
     pub status: AgentStatus,
     /// One revision or removal per stack, ascending by sequence.
     pub revisions: Vec<TargetRevision>,
+}
+
+impl TargetState {
+    /// Returns the version for agents.
+    pub(crate) fn target_version(&self) -> TargetVersion {
+        TargetVersion { state: self.version, recheck: self.recheck_version }
+    }
 }
 
 /// One revision or removal of a target state.

@@ -3,19 +3,40 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION, Suspension};
-use sindri_model::wire::{POLICY_PREFIX, StackAnnotation, StackPolicy};
+use sindri_model::wire::{POLICY_PREFIX, StackAnnotation, StackPolicy, TargetVersion};
 use sindri_model::{AgentId, StackId};
 
-use super::dependencies;
+use super::{dependencies, target_state};
 use crate::store::records::StoreError;
 use crate::store::sql::shared::session::{Session, execute_batch, fetch_all, fetch_batch, single_column};
 use crate::store::sql::shared::values::{Row, row, values};
 use crate::store::sql::shared::{changes, counter};
 use crate::store::sql::tables::agents;
 
-/// Lists the policy annotations of each stack in the agent's target state that has any.
-pub(crate) async fn list_of_agent(session: &mut dyn Session, agent: AgentId) -> Result<Vec<StackPolicy>, StoreError> {
+/// Number of times that policies are read again because they changed meanwhile.
+const READS_MAX: usize = 5;
+
+/// Lists the policy annotations of each stack in the agent's target state that has any, with the version of the target state
+/// to which they belong.
+pub(crate) async fn list_of_agent(
+    session: &mut dyn Session,
+    agent: AgentId,
+) -> Result<(TargetVersion, Vec<StackPolicy>), StoreError> {
     agents::check_exists(session, agent).await?;
+    let mut before = target_state::get_versions(session, agent).await?;
+    for _ in 0..READS_MAX {
+        let policies = read_policies(session, agent).await?;
+        let after = target_state::get_versions(session, agent).await?;
+        if after == before {
+            return Ok((after, policies));
+        }
+        before = after;
+    }
+    // The version of no target state: the agent polls again.
+    Ok((TargetVersion::default(), Vec::new()))
+}
+
+async fn read_policies(session: &mut dyn Session, agent: AgentId) -> Result<Vec<StackPolicy>, StoreError> {
     let sql = "SELECT stack_annotations.stack_id, key, value
                FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
                  JOIN stack_annotations ON stack_annotations.stack_id = assignments.stack_id

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sindri_model::wire::SubmittingRequest;
+use sindri_model::wire::{SubmittingRequest, TargetVersion};
 use sindri_model::{AgentId, Sequence};
 
 use crate::store::records::{StoreError, TargetRevision, TargetState};
@@ -13,7 +13,7 @@ use crate::store::sql::tables::{agents, revisions};
 
 pub(crate) async fn get(session: &mut dyn Session, agent: AgentId) -> Result<TargetState, StoreError> {
     // The version is read first: a change that is committed meanwhile has a higher version, and causes another poll.
-    let (version, recheck_version) = get_versions(session, agent).await?;
+    let TargetVersion { state: version, recheck: recheck_version } = get_versions(session, agent).await?;
     let status = agents::get_status(session, agent).await?;
     let epoch = epoch::current(session).await?;
     let revisions = list_revisions(session, agent, false).await?;
@@ -22,7 +22,7 @@ pub(crate) async fn get(session: &mut dyn Session, agent: AgentId) -> Result<Tar
 
 /// Returns the target state after recording each of its stacks as received. Only the agent's own polls call this.
 pub(crate) async fn deliver(session: &mut dyn Session, agent: AgentId) -> Result<TargetState, StoreError> {
-    let (version, recheck_version) = get_versions(session, agent).await?;
+    let TargetVersion { state: version, recheck: recheck_version } = get_versions(session, agent).await?;
     let status = agents::get_status(session, agent).await?;
     let epoch = epoch::current(session).await?;
     // A stack without a revision is not in the target state, and so not received. An idle poll writes nothing.
@@ -74,13 +74,14 @@ fn assert_one_per_stack(revisions: &[TargetRevision]) {
 }
 
 pub(crate) async fn get_version(session: &mut dyn Session, agent: AgentId) -> Result<Sequence, StoreError> {
-    Ok(get_versions(session, agent).await?.0)
+    Ok(get_versions(session, agent).await?.state)
 }
 
-async fn get_versions(session: &mut dyn Session, agent: AgentId) -> Result<(Sequence, Sequence), StoreError> {
+pub(super) async fn get_versions(session: &mut dyn Session, agent: AgentId) -> Result<TargetVersion, StoreError> {
     let sql = "SELECT version, nudged FROM versions WHERE agent_id = ?1";
     let versions = fetch_one(session, sql, values![agent], |row| Ok((row.take()?, row.take()?))).await?;
-    Ok(versions.unwrap_or_default())
+    let (state, recheck) = versions.unwrap_or_default();
+    Ok(TargetVersion { state, recheck })
 }
 
 fn read(row: &mut Row) -> Result<TargetRevision, StoreError> {
