@@ -106,6 +106,7 @@ mod tests {
     use crate::expected_state::{Instruction, SubmittedRevision, TargetReason};
 
     const ID: &str = "01b8dac5-b412-7592-a5c9-359bf5002870";
+    const OTHER_ID: &str = "01b8dac5-b412-7592-a5c9-359bf5002871";
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).expect("a small number")
@@ -163,6 +164,34 @@ mod tests {
             let mut oracle = WriteOracle::new("east");
             oracle.judge(&create_object(), &expected).expect("a declared object is written");
             assert_eq!(judge_successes(&oracle, "east", &[success()], &expected).is_ok(), is_true, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_success_is_not_true_while_a_dropped_object_exists() {
+        let mut object = create_object();
+        let owned = json!({"metadata": {"name": "a", "annotations": {STACK_ANNOTATION: ID}}, "data": {"n": "one"}});
+        object.after = Some(Arc::new(owned));
+        let mut expected = expect_value("one");
+        let stack = expected.stacks.get_mut("shop").expect("the stack was added");
+        let mut second =
+            SubmittedRevision::from_bundle("{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}", at(4));
+        second.id = OTHER_ID.parse().ok();
+        stack.instructions.push(Instruction::Submit(second));
+        let b = StoredKey { name: "b".to_owned(), ..StoredKey::clone(&object.key) };
+        let success =
+            AgentEvent { deployment_object_id: OTHER_ID.parse().expect("a valid id"), created_at: at(9), ..success() };
+        for (is_deleted, is_true) in [(true, true), (false, false)] {
+            let mut oracle = WriteOracle::new("east");
+            let applied = Some(Arc::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}})));
+            let other =
+                Write { key: Arc::new(b.clone()), at: at(5), uid: "8".to_owned(), after: applied, ..create_object() };
+            let delete = Write { at: at(6), before: object.after.clone(), after: None, ..object.clone() };
+            for write in [Some(&object), Some(&other), Some(&delete).filter(|_| is_deleted)].into_iter().flatten() {
+                oracle.judge(write, &expected).expect("the write is allowed");
+            }
+            let judged = judge_successes(&oracle, "east", std::slice::from_ref(&success), &expected);
+            assert_eq!(judged.is_ok(), is_true, "deleted: {is_deleted}");
         }
     }
 

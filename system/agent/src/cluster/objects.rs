@@ -111,8 +111,6 @@ pub enum DeleteResult {
     Absent,
     /// The server accepted the delete; the object is gone once its finalizers are done.
     Accepted,
-    /// The object changed each time between its check and the delete, and was not deleted.
-    Changed,
 }
 
 /// One page of a list.
@@ -637,7 +635,7 @@ impl Cluster {
     }
 
     /// Deletes an object as `check` returns it, and no other, in any version that is served. Before each attempt it is checked
-    /// again; `check` returns `None` if it is gone, and an error if it must not be deleted.
+    /// again, also after a conflict; `check` returns `None` if it is gone, and an error if it must not be deleted.
     pub(crate) async fn delete<E, F>(&self, check: impl Fn() -> F) -> Result<Result<DeleteResult, E>, ClusterError>
     where
         F: Future<Output = Result<Option<LiveObject>, E>>,
@@ -652,12 +650,12 @@ impl Cluster {
             }
         };
         for _ in 0..CHANGES_MAX {
-            match self.api.retry(&attempt).await? {
-                Ok(DeleteResult::Changed) => {}
-                other => return Ok(other),
+            match self.api.retry(&attempt).await {
+                Err(error) if error.is_conflict() => {}
+                deleted => return deleted,
             }
         }
-        Ok(Ok(DeleteResult::Changed))
+        self.api.retry(&attempt).await
     }
 
     async fn delete_once(&self, live: &LiveObject) -> Result<DeleteResult, ClusterError> {
@@ -683,7 +681,6 @@ impl Cluster {
         match self.api.send_without_retries(&request).await {
             Ok(_) => Ok(DeleteResult::Accepted),
             Err(error) if error.proves_absence(&live.key.name) => Ok(DeleteResult::Absent),
-            Err(error) if error.is_conflict() => Ok(DeleteResult::Changed),
             Err(error) => Err(error),
         }
     }

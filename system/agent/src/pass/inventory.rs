@@ -16,7 +16,7 @@ use serde_json::json;
 use sindri_model::{Checksum, Epoch, ObjectKey, RevisionId, Sequence, StackId};
 use thiserror::Error;
 
-use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError, DeleteResult, Limits};
+use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError, Limits};
 
 /// Label of an inventory: id of its stack.
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
@@ -444,9 +444,7 @@ pub async fn delete_inventory(cluster: &Cluster, stack: StackId, inventory: &Inv
     let resource = config_maps();
     for index in (0..inventory.chunk_count()).rev() {
         let key = resource.object_key(Some(cluster.agent_namespace()), &chunk_name(stack, index));
-        if cluster.delete(|| cluster.get_metadata(&resource, &key)).await?? == DeleteResult::Changed {
-            return Err(InventoryError::Changed(key.name));
-        }
+        cluster.delete(|| cluster.get_metadata(&resource, &key)).await??;
     }
     Ok(())
 }

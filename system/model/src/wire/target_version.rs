@@ -9,7 +9,7 @@ use crate::Sequence;
 pub const TARGET_VERSION_HEADER: &str = "x-sindri-target-version";
 
 /// Version of a target state. Responses with the same version belong together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetVersion {
     /// Sequence of the last change of the target state itself.
     pub state: Sequence,

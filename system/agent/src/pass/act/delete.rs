@@ -59,8 +59,9 @@ impl Deleter<'_> {
             let delete = |delete| async move { (delete, self.delete(delete).await) };
             for (delete, deleted) in run_concurrently(deletes.iter().collect(), delete).await {
                 match deleted {
-                    Ok(IsGone(false)) => accepted.push(delete),
-                    Ok(IsGone(true)) => summary.inventory.remove(&delete.entry.key),
+                    Ok(DeleteResult::Accepted) => accepted.push(delete),
+                    // Gone, or replaced by another client: not an object of the stack any more.
+                    Ok(DeleteResult::Absent) => summary.inventory.remove(&delete.entry.key),
                     Err(error) => {
                         has_custom_resources |= is_custom_step;
                         summary.errors.push(error);
@@ -79,7 +80,7 @@ impl Deleter<'_> {
     }
 
     /// Deletes an object, unless the target state has changed: by now another stack, or a newer revision, may declare it.
-    async fn delete(&self, delete: &Delete) -> Result<IsGone, DeleteError> {
+    async fn delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
         let interrupted = || DeleteError::Interrupted(delete.entry.key.clone());
         if self.cluster.has_ended_retries() {
             return Err(interrupted());
@@ -90,29 +91,26 @@ impl Deleter<'_> {
             .map_err(|error| if self.cluster.has_ended_retries() { interrupted() } else { error })
     }
 
-    async fn check_and_delete(&self, delete: &Delete) -> Result<IsGone, DeleteError> {
-        let key = &delete.entry.key;
-        match self.cluster.delete(|| self.check(delete)).await?? {
-            DeleteResult::Accepted => {
-                tracing::info!("deleted {key}");
-                Ok(IsGone(false))
-            }
-            DeleteResult::Absent => Ok(IsGone(true)),
-            DeleteResult::Changed => Err(DeleteError::Changed(key.clone())),
+    async fn check_and_delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
+        let deleted = self.cluster.delete(|| self.check(delete)).await??;
+        if deleted == DeleteResult::Accepted {
+            tracing::info!("deleted {}", delete.entry.key);
         }
+        Ok(deleted)
     }
 
     /// Reads an object that is to be deleted, and checks that it still may be. Returns `None` if it is gone, or if another
     /// client has created a new one: that is not an object of the stack.
     async fn check(&self, delete: &Delete) -> Result<Option<LiveObject>, DeleteError> {
         let (entry, key) = (&delete.entry, &delete.entry.key);
-        if DeleteOrder::from_key(key).has_content() {
-            self.check_content(delete).await?;
-        }
         let live = self.cluster.get_metadata(&entry.resource, key).await?.filter(|live| live.uid == delete.uid);
         let is_changed = |live: &LiveObject| live.is_prune_disabled || !is_owned(self.stack, entry, live);
         if live.as_ref().is_some_and(is_changed) {
             return Err(DeleteError::Changed(key.clone()));
+        }
+        // Last, because no precondition of the delete covers it.
+        if live.is_some() && DeleteOrder::from_key(key).has_content() {
+            self.check_content(delete).await?;
         }
         if self.cluster.has_ended_retries() {
             return Err(DeleteError::Interrupted(key.clone()));
@@ -175,9 +173,6 @@ impl Deleter<'_> {
         read.into_iter().filter_map(Result::transpose).collect()
     }
 }
-
-/// True if an object that was deleted does not exist any more, or another client has created a new one under its name.
-struct IsGone(bool);
 
 fn order(delete: &Delete) -> DeleteOrder {
     DeleteOrder::from_key(&delete.entry.key)

@@ -32,8 +32,8 @@ pub(crate) async fn list_of_agent(
         }
         before = after;
     }
-    // The version of no target state: the agent polls again.
-    Ok((TargetVersion::default(), Vec::new()))
+    // Never an empty list: an agent would write a stack that is suspended.
+    Err(StoreError::Unavailable)
 }
 
 async fn read_policies(session: &mut dyn Session, agent: AgentId) -> Result<Vec<StackPolicy>, StoreError> {
