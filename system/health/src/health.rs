@@ -45,6 +45,26 @@ pub struct Health {
 }
 
 impl Health {
+    /// Health of a declared object that does not exist.
+    pub fn missing() -> Self {
+        Self::progressing("Missing", "it does not exist")
+    }
+
+    /// Health of an object that is applied once and gone, with the reason if it had failed.
+    pub fn done(failure: Option<String>) -> Self {
+        match failure {
+            None => Self::ready("Done", "it was created once, and is gone"),
+            Some(reason) => {
+                Self::failing("Failed", format!("{reason}; it is gone, and not created again as it is declared"))
+            }
+        }
+    }
+
+    /// Health of an object of a kind that could not be read.
+    pub fn not_read() -> Self {
+        Self::unknown("NotSeen", "its kind could not be read")
+    }
+
     pub(crate) fn ready(reason: &str, message: impl AsRef<str>) -> Self {
         Self::new(HealthState::Ready, reason, message)
     }

@@ -58,6 +58,14 @@ impl AssessedObject {
     }
 }
 
+impl AssessedObject {
+    /// Returns an object that does not exist, or could not be read, with its health.
+    pub fn without_pods(kind: &str, namespace: Option<&str>, name: &str, health: Health) -> Self {
+        let (kind, namespace, name) = (kind.to_owned(), namespace.map(ToOwned::to_owned), name.to_owned());
+        Self { kind, namespace, name, health, pods: BTreeMap::new() }
+    }
+}
+
 impl PodKey {
     fn from_pod(pod: Object<'_>) -> Self {
         Self { namespace: pod.namespace().unwrap_or_default().to_owned(), name: pod.name().to_owned() }

@@ -55,6 +55,11 @@ impl IgnoredFields {
         self.0.is_empty()
     }
 
+    /// Returns true if a `fieldsV1` set has the annotation.
+    pub fn is_annotation_in(fields: &Value) -> bool {
+        !fields["f:metadata"]["f:annotations"][format!("f:{IGNORE_ANNOTATION}")].is_null()
+    }
+
     /// Removes the fields from a `fieldsV1` set.
     pub fn remove_from_managed_fields(&self, fields: &mut Value) {
         self.0.iter().for_each(|pointer| remove_managed_field(fields, pointer));

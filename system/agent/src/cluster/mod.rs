@@ -24,6 +24,6 @@ pub use error::{ClusterError, FailedOperation, Retry};
 pub use limits::Limits;
 pub use live_object::LiveObject;
 pub use objects::{AppliedObject, ApplyMode, ApplyPatch, Cluster, DeleteResult};
-pub use resource::ApiResource;
+pub use resource::{ApiResource, is_built_in_group};
 pub use response_object::AppliedFieldsHash;
 pub use retry::RetryPolicy;

@@ -27,7 +27,7 @@ use super::live_object::LiveObject;
 use super::namespaces::{AGENT_NAMESPACE, DEFAULT_NAMESPACE};
 use super::ownership::{STACK_LABEL, without_ownership};
 use super::requests::{ApiClient, ApiRequest, ApiResponse, JSON, Operation};
-use super::resource::ApiResource;
+use super::resource::{ApiResource, is_built_in_group};
 use super::response_object::{FIELD_MANAGER, ResponseObject};
 use super::retry::RetryPolicy;
 use super::rewritten_field::find_rewritten_field;
@@ -306,8 +306,10 @@ impl Cluster {
                 let cause = format!("{key} exists, and no version of it is served");
                 Err(ClusterError::Malformed { operation, cause })
             }
-            // Without the permission to read CRDs nothing more can be found out.
-            Err(error) if error.is_forbidden() => Ok(()),
+            // Without the permission nothing more can be found out about a kind of Kubernetes itself, which has no CRD.
+            Err(error) if error.is_forbidden() && is_built_in_group(&known.group) => Ok(()),
+            Err(error) if error.is_forbidden() => Err(error
+                .with_hint("no version of the kind is served, and its CRD must be read to know whether it is gone")),
             Err(error) => Err(error),
         }
     }

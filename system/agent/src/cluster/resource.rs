@@ -95,3 +95,33 @@ pub(super) fn api_version(group: &str, version: &str) -> String {
 pub(super) fn group_version_path(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
+
+/// Returns true for the API groups of Kubernetes itself. CRDs may also use names that end with `.k8s.io`.
+pub fn is_built_in_group(group: &str) -> bool {
+    const GROUPS: [&str; 23] = [
+        "admissionregistration",
+        "apiextensions",
+        "apiregistration",
+        "apps",
+        "authentication",
+        "authorization",
+        "autoscaling",
+        "batch",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "extensions",
+        "flowcontrol.apiserver",
+        "internal.apiserver",
+        "networking",
+        "node",
+        "policy",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    ];
+    group.is_empty() || GROUPS.contains(&group.strip_suffix(".k8s.io").unwrap_or(group))
+}

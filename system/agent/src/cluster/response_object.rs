@@ -82,7 +82,12 @@ impl ResponseObject<'_> {
         if ignored.is_empty() {
             return Some(AppliedFieldsHash::new(time, fields));
         }
-        let mut fields: Value = serde_json::from_str(fields).unwrap_or_default();
+        let text = fields;
+        let mut fields: Value = serde_json::from_str(text).unwrap_or_default();
+        if !IgnoredFields::is_annotation_in(&fields) {
+            // Another client set the annotation, to keep its own changes.
+            return Some(AppliedFieldsHash::new(time, text));
+        }
         ignored.remove_from_managed_fields(&mut fields);
         Some(AppliedFieldsHash::new(time, &fields.to_string()))
     }
@@ -187,15 +192,19 @@ mod tests {
     }
 
     #[test]
-    fn ignored_fields_do_not_change_the_hash() {
-        let text = |fields: &str| {
-            let managers = manager(FIELD_MANAGER, "", fields);
-            format!(
+    fn ignored_fields_do_not_change_the_hash_if_the_agent_applied_the_annotation() {
+        let hash = |metadata: &str, data: &str| {
+            let fields = format!(r#"{{"f:metadata":{metadata},"f:data":{data}}}"#);
+            let managers = manager(FIELD_MANAGER, "", &fields);
+            applied_fields(&format!(
                 r#"{{"metadata":{{"annotations":{{"sindri.dev/ignore":"/data/b"}},"managedFields":[{managers}]}}}}"#
-            )
+            ))
         };
-        assert_eq!(applied_fields(&text(FIELDS)), applied_fields(&text(r#"{"f:data":{"f:a":{}}}"#)));
-        assert_ne!(applied_fields(&text(FIELDS)), applied_fields(&text(r#"{"f:data":{"f:b":{}}}"#)));
+        let (ours, theirs) = (r#"{"f:annotations":{"f:sindri.dev/ignore":{}}}"#, "{}");
+        let (both, a, b) = (r#"{"f:a":{},"f:b":{}}"#, r#"{"f:a":{}}"#, r#"{"f:b":{}}"#);
+        assert_eq!(hash(ours, both), hash(ours, a));
+        assert_ne!(hash(ours, both), hash(ours, b));
+        assert_ne!(hash(theirs, both), hash(theirs, a), "another client set the annotation");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Preview of the next pass of each stack, with the fields that it would change. Writes nothing.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::Value;
 use sindri_client::TargetStateResponse;
@@ -33,6 +34,7 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     let version = version.map(|version| version.state);
     let mut claims = Claims::new(agent.cluster.default_namespace()).of_version(version);
     revisions.iter().for_each(|revision| claims.add(revision.stack_id, revision.sequence_id, &revision.declared));
+    let claims = Arc::new(claims);
     let mut text = String::new();
     for revision in &revisions {
         let policy = policies.get(&revision.stack_id);
@@ -52,7 +54,7 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
 async fn preview_stack(
     cluster: &Cluster,
     revision: &Revision,
-    claims: &Claims,
+    claims: &Arc<Claims>,
     policy: &StackPolicy,
 ) -> Result<String, PassError> {
     let problems = policy.find_problems(revision.is_deletion_marker);
@@ -80,7 +82,8 @@ async fn preview_stack(
         changes.push((write.object.key.clone(), lines));
     }
     plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
-    let foreign = ContentSearch { cluster, stack: desired.stack, inventory, claims }.find_all_foreign(&plan).await;
+    let search = ContentSearch { cluster, stack: desired.stack, inventory, claims: &|| claims.clone() };
+    let foreign = search.find_all_foreign(&plan).await;
     let excess = find_excess(&plan, inventory, &desired, &policy.brake);
     let holds = find_adoption(&plan).into_iter().chain(excess);
     let holds: Vec<Hold> = holds.chain(find_single_holds(&plan, &foreign, &policy.brake)).collect();

@@ -63,8 +63,8 @@ pub struct ContentSearch<'a> {
     pub stack: StackId,
     /// Inventory of the stack.
     pub inventory: &'a Inventory,
-    /// Claims of all stacks.
-    pub claims: &'a Claims,
+    /// Returns the claims of all stacks as they are now.
+    pub claims: &'a (dyn Fn() -> Arc<Claims> + Sync),
 }
 
 impl ContentSearch<'_> {
@@ -89,11 +89,13 @@ impl ContentSearch<'_> {
         let cluster = &self.cluster.with_deadline(Instant::now() + SEARCH_MAX);
         let key = &delete.entry.key;
         let (declared, foreign) = match Stage::from_key(key) {
-            Stage::Namespaces => match self.claims.find_in_namespace(&key.name) {
+            Stage::Namespaces => match (self.claims)().find_in_namespace(&key.name) {
                 Some(declared) => (Some(declared), Vec::new()),
                 None => {
                     let is_own = |object: &LiveObject| self.is_own(object);
-                    (None, find_foreign_in_namespace(cluster, &key.name, is_own).await?)
+                    let foreign = find_foreign_in_namespace(cluster, &key.name, is_own).await?;
+                    // A stack may have declared an object there during the search.
+                    ((self.claims)().find_in_namespace(&key.name), foreign)
                 }
             },
             Stage::Crds => match cluster.get(&delete.entry.resource, key).await? {
@@ -103,7 +105,7 @@ impl ContentSearch<'_> {
                         let Some(resource) = find_custom_resource_type(&crd) else { return Ok(Content::Unknown) };
                         let mut objects = cluster.list_all(&Arc::new(resource)).await?;
                         objects.retain(|object| object.is_prune_disabled || !self.is_own(object));
-                        (None, objects)
+                        (self.find_declared_custom_resource(&crd), objects)
                     }
                 },
                 None => (None, Vec::new()),
@@ -129,7 +131,7 @@ impl ContentSearch<'_> {
     /// Returns a custom resource of a CRD that a stack declares, and the stack.
     fn find_declared_custom_resource(&self, crd: &Value) -> Option<(Arc<ObjectKey>, StackId)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        self.claims.find_of_kind(&text(&crd["spec"]["group"]), &text(&crd["spec"]["names"]["kind"]))
+        (self.claims)().find_of_kind(&text(&crd["spec"]["group"]), &text(&crd["spec"]["names"]["kind"]))
     }
 
     /// Returns the other stack of the target state that an object proves to belong to. Its bundle may not declare the object
@@ -137,7 +139,7 @@ impl ContentSearch<'_> {
     fn find_owner(&self, object: &LiveObject) -> Option<StackId> {
         let owner: StackId = object.ownership.stack.as_deref()?.parse().ok()?;
         let is_original = object.ownership.proves_owner(owner, &object.key);
-        (is_original && self.claims.has_stack(owner)).then_some(owner)
+        (is_original && (self.claims)().has_stack(owner)).then_some(owner)
     }
 }
 

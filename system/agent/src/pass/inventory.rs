@@ -20,6 +20,8 @@ use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError, 
 
 /// Label of an inventory: id of its stack.
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
+/// Longer reasons of failures are cut: a chunk must fit into a ConfigMap.
+const FAILURE_CHARS_MAX: usize = 200;
 /// Chunks of one inventory: more objects than a stack can have.
 const CHUNKS_MAX: usize = 1_000;
 
@@ -32,8 +34,17 @@ pub struct Entry {
     pub resource: Arc<ApiResource>,
     /// UID of the object, once it is known.
     pub uid: Option<String>,
-    /// Checksum of the manifest with which an object that is applied once was created.
-    pub once: Option<Checksum>,
+    /// Creation of an object that is applied once; `None` for other objects.
+    pub once: Option<Creation>,
+}
+
+/// Creation of an object that is applied once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Creation {
+    /// Checksum of the manifest with which it was created.
+    pub manifest: Checksum,
+    /// Reason why the object failed, as long as it has. It is still known when the object is gone.
+    pub failure: Option<String>,
 }
 
 /// Serialized entries. There are thousands of few resource types, so the type is stored once for all of its objects.
@@ -50,6 +61,8 @@ enum StoredEntries {
         uid: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         once: Option<Checksum>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
     },
 }
 
@@ -66,7 +79,8 @@ impl StoredEntries {
                 grouped.entry(resource).or_default().push(object);
             } else {
                 let (key, resource) = (ObjectKey::clone(key), ApiResource::clone(resource));
-                stored.push(Self::Single { key, resource, uid: uid.clone(), once: once.clone() });
+                let (once, failure) = once.clone().map_or((None, None), |once| (Some(once.manifest), once.failure));
+                stored.push(Self::Single { key, resource, uid: uid.clone(), once, failure });
             }
         }
         let grouped = grouped.into_iter();
@@ -77,7 +91,8 @@ impl StoredEntries {
     fn into_entries(self) -> Vec<Entry> {
         let (resource, objects) = match self {
             Self::Grouped { resource, objects } => (Arc::new(resource), objects),
-            Self::Single { key, resource, uid, once } => {
+            Self::Single { key, resource, uid, once, failure } => {
+                let once = once.map(|manifest| Creation { manifest, failure });
                 return vec![Entry { key: Arc::new(key), resource: Arc::new(resource), uid, once }];
             }
         };
@@ -220,7 +235,24 @@ impl Inventory {
     /// Records that an object that is applied once was created with this manifest.
     pub fn set_once(&mut self, key: &ObjectKey, manifest: &Checksum) {
         let entry = self.chunks.iter_mut().find_map(|chunk| chunk.get_mut(key));
-        entry.expect("an object is in the inventory before it is written").once = Some(manifest.clone());
+        let creation = Creation { manifest: manifest.clone(), failure: None };
+        entry.expect("an object is in the inventory before it is written").once = Some(creation);
+    }
+
+    /// Returns true if an object is applied once.
+    pub fn has_once(&self) -> bool {
+        self.entries().any(|entry| entry.once.is_some())
+    }
+
+    /// Records the failures of objects that are applied once; `find` returns `None` for objects that are gone.
+    pub fn set_failures(&mut self, find: impl Fn(&ObjectKey) -> Option<Result<(), String>>) {
+        for entry in self.chunks.iter_mut().flat_map(BTreeMap::values_mut) {
+            if let Some(creation) = &mut entry.once
+                && let Some(health) = find(&entry.key)
+            {
+                creation.failure = health.err().map(|reason| reason.chars().take(FAILURE_CHARS_MAX).collect());
+            }
+        }
     }
 
     /// Forgets that objects in these namespaces were created.
@@ -536,7 +568,8 @@ mod tests {
         };
         let mut renamed = entry(2);
         Arc::make_mut(&mut renamed.key).kind = "Renamed".into();
-        let once = Entry { once: Some(Checksum::compute("a")), ..entry(3) };
+        let creation = Creation { manifest: Checksum::compute("a"), failure: Some("BackoffLimitExceeded".to_owned()) };
+        let once = Entry { once: Some(creation), ..entry(3) };
         let mut inventory = Inventory::default();
         [entry(0), with_uid, cluster_scoped, renamed, once].into_iter().for_each(|entry| inventory.insert(entry));
         assert_eq!(reread(stack, &inventory), inventory);

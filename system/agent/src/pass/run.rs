@@ -5,27 +5,29 @@ use std::sync::Arc;
 
 use sindri_client::Client;
 use sindri_model::policy::DriftMode;
-use sindri_model::{AgentId, ObjectKey};
+use sindri_model::{AgentId, ObjectKey, StackId};
 
 use super::act::{ActError, Executor};
 use super::approval::{ApprovalDecision, HoldMessage, request_approval};
 use super::content::ContentSearch;
-use super::desired::{DesiredStack, Goal};
+use super::desired::{DesiredObject, DesiredStack, Goal};
 use super::ignored_values::copy_ignored_fields;
 use super::inventory::{
     Completeness, Inventory, InventoryError, RevisionPosition, delete_inventory, load_inventory, rewrite_inventory,
+    save_inventory,
 };
-use super::observe::{LiveSet, Observation, find_stack_objects, read_live_objects};
+use super::observe::{LiveSet, Observation, UnreadableKinds, find_stack_objects, read_live_objects};
 use super::order::ReadyObjects;
 use super::plan::{
-    AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_adoption, find_excess, find_single_holds, make_plan,
-    render_plan,
+    AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_adoption, find_done, find_excess, find_single_holds,
+    make_plan, render_plan,
 };
 use super::resolve::{ResolveError, resolve_bundle};
-use super::summary::{PassError, PassSummary, PresentObject, Waiting};
+use super::stage::{DeleteOrder, Stage};
+use super::summary::{DeclaredObject, DeclaredState, PassError, PassSummary, Waiting};
 use crate::cluster::reflector::Reflector;
 use crate::cluster::{ApiResource, AppliedObject, Cluster, LiveObject};
-use crate::target::claims::Claims;
+use crate::target::instruction::Instruction;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
 
@@ -59,6 +61,21 @@ impl PassCache {
         Some((resource, entry.and_then(|entry| entry.uid.as_deref())))
     }
 
+    /// Stores the failures of objects that are applied once; `find` returns `None` for objects that are gone.
+    pub async fn save_failures(
+        &mut self,
+        cluster: &Cluster,
+        stack: StackId,
+        find: impl Fn(&ObjectKey) -> Option<Result<(), String>>,
+    ) -> Result<(), InventoryError> {
+        let Some(before) = self.inventory.take_if(|inventory| inventory.has_once()) else { return Ok(()) };
+        let mut after = before.clone();
+        after.set_failures(find);
+        after.versions = save_inventory(cluster, stack, &before, &after).await?;
+        self.inventory = Some(after);
+        Ok(())
+    }
+
     /// Returns the number of objects in the inventory, if it is known.
     pub fn managed_objects(&self) -> Option<usize> {
         self.inventory.as_ref().map(|inventory| inventory.entries().count())
@@ -72,8 +89,6 @@ pub struct Pass<'a> {
     pub cluster: &'a Cluster,
     /// The same client for writes, as the ServiceAccount of the stack if it has one.
     pub write_cluster: &'a Cluster,
-    /// Client for deletes, also as that ServiceAccount, which does not retry any more once the target state of any stack has changed.
-    pub delete_cluster: &'a Cluster,
     /// Client of the broker, for approvals.
     pub broker: &'a Client,
     /// Labelled objects of the cluster.
@@ -82,8 +97,8 @@ pub struct Pass<'a> {
     pub agent: AgentId,
     /// Revision or removal to apply.
     pub revision: &'a Revision,
-    /// Claims of all stacks.
-    pub claims: &'a Claims,
+    /// Instruction to apply it.
+    pub instruction: &'a Instruction<'a>,
     /// Policy of the stack.
     pub policy: &'a StackPolicy,
     /// Names of the stacks that this one depends on, and that are not ready.
@@ -119,7 +134,7 @@ impl Pass<'_> {
         let StackPolicy { drift, is_suspended, releases_on_removal, .. } = *self.policy;
         // The drift of a suspended stack is reported, and not corrected.
         let drift = if is_suspended && drift == DriftMode::Correct { DriftMode::Detect } else { drift };
-        let (claims, releases_all) = (self.claims, releases_on_removal);
+        let (claims, releases_all) = (&*self.instruction.claims(), releases_on_removal);
         let inputs = PlanInputs {
             inventory,
             live: &live,
@@ -137,23 +152,22 @@ impl Pass<'_> {
         }
         let executor = |inventory| Executor {
             cluster: self.write_cluster,
-            delete_cluster: self.delete_cluster,
             inventory_cluster: self.cluster,
             stack: desired.stack,
             inventory,
             position: desired.position,
             is_present: matches!(desired.goal, Goal::Present(_)),
-            claims,
+            instruction: self.instruction,
         };
         if is_suspended {
             let result = executor(inventory).compare(&plan).await?;
-            let present = find_present(desired, &live, &result.applied);
+            let declared = find_declared(desired, inventory, &live, &unreadable, &result.applied);
             let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
             let before = cache.last_applied.take();
             cache.last_applied = Some(merge_applied(desired, before, &live, result.applied));
             let (unreadable, was_applied) = (unreadable.into_errors(), inventory.applied == Some(desired.position));
             let summary =
-                PassSummary { is_suspended, was_applied, drifted, present, unreadable, ..PassSummary::default() };
+                PassSummary { is_suspended, was_applied, drifted, declared, unreadable, ..PassSummary::default() };
             return Ok(summary);
         }
         let mut approval = ApprovalDecision::NotNeeded;
@@ -186,7 +200,7 @@ impl Pass<'_> {
         };
         // A write that the watches have not reported yet must not look like drift.
         self.reflector.add_written(result.applied.values().map(|applied| &applied.live));
-        let present = find_present(desired, &live, &result.applied);
+        let declared = find_declared(desired, executor.inventory, &live, &unreadable, &result.applied);
         if let Goal::Present(_) = &desired.goal {
             let applied = std::mem::take(&mut result.applied);
             cache.last_applied = Some(merge_applied(desired, before, &live, applied));
@@ -229,7 +243,7 @@ impl Pass<'_> {
             terminating,
             drifted,
             held,
-            present,
+            declared,
             rewritten_fields,
             released,
             is_suspended,
@@ -331,8 +345,9 @@ impl Pass<'_> {
     ) -> ApprovalDecision {
         let brake = &self.policy.brake;
         let foreign = if brake.is_on {
-            let (cluster, stack, claims) = (self.cluster, desired.stack, self.claims);
-            ContentSearch { cluster, stack, inventory, claims }.find_all_foreign(plan).await
+            let (cluster, stack) = (self.cluster, desired.stack);
+            let claims = || self.instruction.claims();
+            ContentSearch { cluster, stack, inventory, claims: &claims }.find_all_foreign(plan).await
         } else {
             ForeignObjects::new()
         };
@@ -361,6 +376,10 @@ fn hold_deletes(plan: &mut Plan, approval: ApprovalDecision) -> (Option<HoldMess
         ApprovalDecision::Approved(foreign) => (None, foreign),
         ApprovalDecision::Held { holds, message } => {
             plan.deletes.retain(|delete| holds.iter().all(|hold| hold.key() != Some(&delete.entry.key)));
+            if holds.iter().filter_map(Hold::key).any(|key| Stage::from_key(key) == Stage::Crds) {
+                // The operator of a CRD that is kept is kept too, with everything that it may need.
+                plan.deletes.retain(|delete| DeleteOrder::from_key(&delete.entry.key) == DeleteOrder::CustomResource);
+            }
             (Some(message), ForeignObjects::new())
         }
     }
@@ -388,21 +407,27 @@ fn log_plan(desired: &DesiredStack, plan: &Plan) {
     }
 }
 
-/// Returns the declared objects that exist now, with their resourceVersions.
-fn find_present(
+/// Returns the declared objects with the state of their live objects.
+fn find_declared(
     desired: &DesiredStack,
+    inventory: &Inventory,
     live: &LiveSet,
+    unreadable: &UnreadableKinds,
     applied: &BTreeMap<Arc<ObjectKey>, AppliedObject>,
-) -> Vec<PresentObject> {
-    let present = desired.goal.objects().iter().filter_map(|object| {
-        let (resource_version, health) = match (applied.get(&object.key), live.get(&object.key)) {
-            (Some(applied), _) => (applied.live.resource_version.clone(), Some(applied.health.clone())),
-            (None, Some(live)) => (live.resource_version.clone(), None),
-            (None, None) => return None,
-        };
-        Some(PresentObject { object: object.clone(), resource_version, health })
-    });
-    present.collect()
+) -> Vec<DeclaredObject> {
+    let present =
+        |live: &LiveObject, health| DeclaredState::Present { resource_version: live.resource_version.clone(), health };
+    let state = |object: &DesiredObject| match (applied.get(&object.key), live.get(&object.key)) {
+        (Some(applied), _) => present(&applied.live, Some(applied.health.clone())),
+        (None, Some(live)) => present(live, None),
+        (None, None) if unreadable.contains(&object.key) => DeclaredState::Unread,
+        (None, None) => match find_done(object, inventory, live, unreadable) {
+            Some(creation) => DeclaredState::Done { failure: creation.failure.clone() },
+            None => DeclaredState::Missing,
+        },
+    };
+    let objects = desired.goal.objects().iter();
+    objects.map(|object| DeclaredObject { object: object.clone(), state: state(object) }).collect()
 }
 
 fn rewritten_fields(applied: &AppliedState) -> impl Iterator<Item = (Arc<ObjectKey>, String)> {

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use sindri_model::ObjectKey;
 
+use crate::cluster::is_built_in_group;
+
 /// Stage in which an object is written: objects that others refer to come before those. Within a stage the order of the
 /// bundle applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,43 +73,13 @@ pub enum DeleteOrder {
 impl DeleteOrder {
     /// Returns the place of an object.
     pub fn from_key(key: &ObjectKey) -> Self {
-        if is_built_in(&key.group) { Self::Stage(Reverse(Stage::from_key(key))) } else { Self::CustomResource }
+        if is_built_in_group(&key.group) { Self::Stage(Reverse(Stage::from_key(key))) } else { Self::CustomResource }
     }
 
     /// Returns true for namespaces and CRDs: their content is waited for before they are deleted.
     pub fn has_content(self) -> bool {
         matches!(self, Self::Stage(Reverse(stage)) if stage.precedes_validation())
     }
-}
-
-/// Returns true for the API groups of Kubernetes itself. CRDs may also use names that end with `.k8s.io`.
-fn is_built_in(group: &str) -> bool {
-    const GROUPS: [&str; 23] = [
-        "admissionregistration",
-        "apiextensions",
-        "apiregistration",
-        "apps",
-        "authentication",
-        "authorization",
-        "autoscaling",
-        "batch",
-        "certificates",
-        "coordination",
-        "discovery",
-        "events",
-        "extensions",
-        "flowcontrol.apiserver",
-        "internal.apiserver",
-        "networking",
-        "node",
-        "policy",
-        "rbac.authorization",
-        "resource",
-        "scheduling",
-        "storage",
-        "storagemigration",
-    ];
-    group.is_empty() || GROUPS.contains(&group.strip_suffix(".k8s.io").unwrap_or(group))
 }
 
 #[cfg(test)]

@@ -25,8 +25,8 @@ pub struct PassSummary {
     pub drifted: Vec<Arc<ObjectKey>>,
     /// Deletions that wait for an approval.
     pub held: Option<HoldMessage>,
-    /// Declared objects that exist.
-    pub present: Vec<PresentObject>,
+    /// Declared objects as the pass left them.
+    pub declared: Vec<DeclaredObject>,
     /// Fields that the cluster rewrites at every apply: object and path.
     pub rewritten_fields: Vec<(Arc<ObjectKey>, String)>,
     /// Objects that were kept and do not belong to the stack any more.
@@ -85,15 +85,34 @@ impl PassSummary {
     }
 }
 
-/// Declared object that exists in the cluster.
+/// Declared object as a pass left it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PresentObject {
+pub struct DeclaredObject {
     /// Declared object.
     pub object: Arc<DesiredObject>,
-    /// resourceVersion of the live object.
-    pub resource_version: String,
-    /// Health after this pass wrote it; `None` if the pass did not write it.
-    pub health: Option<AssessedObject>,
+    /// State of the live object.
+    pub state: DeclaredState,
+}
+
+/// State of the live object of a declared one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeclaredState {
+    /// It exists.
+    Present {
+        /// resourceVersion of the live object.
+        resource_version: String,
+        /// Health after this pass wrote it; `None` if the pass did not write it.
+        health: Option<AssessedObject>,
+    },
+    /// It does not exist.
+    Missing,
+    /// It is applied once, was created, and is gone; with the reason if it had failed.
+    Done {
+        /// Reason why it failed.
+        failure: Option<String>,
+    },
+    /// Its kind could not be read.
+    Unread,
 }
 
 /// Reason why a pass failed.

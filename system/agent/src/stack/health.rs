@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use sindri_health::{AssessedObject, HealthState, HealthSummary, OverallHealth, pod_selector, summarize};
+use sindri_health::{AssessedObject, Health, HealthState, HealthSummary, OverallHealth, pod_selector, summarize};
 use sindri_model::ObjectKey;
 use sindri_model::wire::{ConditionStatus, HealthStatus};
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::panics::catch_panic;
 use crate::pass::desired::DesiredObject;
 use crate::pass::order::ReadyObjects;
-use crate::pass::summary::PresentObject;
+use crate::pass::summary::{DeclaredObject, DeclaredState};
 
 /// Number of objects that are not ready and named in a message.
 const NAMED_MAX: usize = 5;
@@ -34,7 +34,8 @@ pub struct StackHealth {
 
 #[derive(Debug)]
 struct ObjectHealth {
-    resource_version: String,
+    /// resourceVersion of the live object; `None` if there is none, or it was not read.
+    resource_version: Option<String>,
     assessed: AssessedObject,
     /// True if objects of later turns wait until it is ready.
     is_waited_for: bool,
@@ -42,23 +43,28 @@ struct ObjectHealth {
 
 impl StackHealth {
     /// Reads the objects that changed since the last update or are not ready, and the pods of those that are not ready.
-    pub async fn update(&mut self, cluster: &Cluster, present: Vec<PresentObject>) {
+    pub async fn update(&mut self, cluster: &Cluster, declared: Vec<DeclaredObject>) {
         if !self.objects.is_empty() {
-            let keys: BTreeSet<&ObjectKey> = present.iter().map(|present| &*present.object.key).collect();
+            let keys: BTreeSet<&ObjectKey> = declared.iter().map(|declared| &*declared.object.key).collect();
             self.objects.retain(|key, _| keys.contains(&**key));
         }
         let mut due = Vec::new();
-        for PresentObject { object, resource_version, health } in present {
-            match health {
-                // The response to the write of this pass had the health; a later change causes a read.
-                Some(assessed) => {
-                    let is_waited_for = object.is_waited_for();
-                    let health = ObjectHealth { resource_version, assessed, is_waited_for };
-                    self.objects.insert(object.key.clone(), health);
+        for DeclaredObject { object, state } in declared {
+            let (resource_version, assessed) = match state {
+                DeclaredState::Present { resource_version, health: None } => {
+                    if self.is_due(&object.key, &resource_version) {
+                        due.push(object);
+                    }
+                    continue;
                 }
-                None if self.is_due(&object.key, &resource_version) => due.push(object),
-                None => {}
-            }
+                // The response to the write of this pass had the health; a later change causes a read.
+                DeclaredState::Present { resource_version, health: Some(health) } => (Some(resource_version), health),
+                DeclaredState::Missing => (None, assess_absent(&object.key, Health::missing())),
+                DeclaredState::Done { failure } => (None, assess_absent(&object.key, Health::done(failure))),
+                DeclaredState::Unread => (None, assess_absent(&object.key, Health::not_read())),
+            };
+            let is_waited_for = object.is_waited_for();
+            self.objects.insert(object.key.clone(), ObjectHealth { resource_version, assessed, is_waited_for });
         }
         let deadline = Instant::now() + READ_MAX;
         let cluster = &cluster.with_deadline(deadline);
@@ -81,7 +87,8 @@ impl StackHealth {
 
     fn is_due(&self, key: &ObjectKey, resource_version: &str) -> bool {
         let is_current = |known: &ObjectHealth| {
-            known.resource_version == resource_version && known.assessed.health.state == HealthState::Ready
+            known.resource_version.as_deref() == Some(resource_version)
+                && known.assessed.health.state == HealthState::Ready
         };
         !self.objects.get(key).is_some_and(is_current)
     }
@@ -99,6 +106,13 @@ impl StackHealth {
             _ => !health.is_waited_for,
         };
         self.objects.iter().filter(|(_, health)| is_ready(health)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns whether an object has failed, with the reason; `None` if it does not exist.
+    pub fn find_failure(&self, key: &ObjectKey) -> Option<Result<(), String>> {
+        let known = self.objects.get(key).filter(|known| known.resource_version.is_some())?;
+        let Health { state, reason, message } = &known.assessed.health;
+        Some(if *state == HealthState::Failing { Err(format!("{reason}: {message}")) } else { Ok(()) })
     }
 
     /// Describes those of the objects that do not become ready by themselves.
@@ -151,6 +165,10 @@ pub fn to_wire_status(summary: &HealthSummary) -> HealthStatus {
     }
 }
 
+fn assess_absent(key: &ObjectKey, health: Health) -> AssessedObject {
+    AssessedObject::without_pods(&key.kind, key.namespace.as_deref(), &key.name, health)
+}
+
 /// Reads the health of an object; a panic is a failure to read this object.
 async fn read_isolated(
     cluster: &Cluster,
@@ -180,7 +198,7 @@ async fn read_health(
         let pods = cluster.list_pods(&selector).await.map_err(to_text)?;
         assessed = AssessedObject::new(&object, &pods);
     }
-    let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    let resource_version = object["metadata"]["resourceVersion"].as_str().map(ToOwned::to_owned);
     let is_waited_for = declared.is_waited_for();
     Ok(Some((declared.key.clone(), ObjectHealth { resource_version, assessed, is_waited_for })))
 }

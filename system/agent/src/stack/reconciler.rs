@@ -6,7 +6,7 @@ use std::time::Duration;
 use sindri_client::{Client, ClientError};
 use sindri_model::policy::DriftMode;
 use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
-use sindri_model::{AgentId, Clock, StackId};
+use sindri_model::{AgentId, Clock, ObjectKey, StackId};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,7 @@ use crate::panics::catch_panic;
 use crate::pass::run::{Pass, PassCache};
 use crate::pass::summary::{PassError, PassSummary};
 use crate::settings::Settings;
+use crate::target::instruction::Instruction;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
 use crate::target::state::LatestTargetState;
@@ -28,14 +29,6 @@ use crate::telemetry::metrics::{Metrics, PassOutcome};
 
 /// Longest time that other stacks wait for one pass.
 pub const TURN_MAX: Duration = Duration::from_secs(2);
-
-/// Signals that end a running pass early.
-pub struct PassInterrupts {
-    /// Cancelled when there is a newer revision of the stack, or the agent must not act any more.
-    pub superseded: CancellationToken,
-    /// Cancelled also when the target state of another stack changes: by now it may declare what this pass deletes.
-    pub outdated: CancellationToken,
-}
 
 /// Runs passes of the stacks of one agent.
 pub struct Reconciler<'a> {
@@ -62,12 +55,13 @@ pub struct Reconciler<'a> {
 }
 
 impl Reconciler<'_> {
-    /// Runs a pass of a stack and reports about it, unless it is interrupted.
+    /// Runs a pass of a stack and reports about it, unless it is interrupted: `superseded` is cancelled when there is a newer
+    /// revision or policy of the stack, or the agent must not act any more.
     pub async fn reconcile(
         &self,
         revision: Arc<Revision>,
         mut state: StackState,
-        interrupts: PassInterrupts,
+        superseded: CancellationToken,
     ) -> (StackId, StackState) {
         if !revision.is_from_copy() {
             self.prepare_reporter(&revision, &mut state).await;
@@ -75,7 +69,7 @@ impl Reconciler<'_> {
         (state.is_due, state.has_become_ready) = (false, false);
         // The broker stops sending a removal that it knows to be complete.
         if !state.is_removal_confirmed(&revision)
-            && let Err(error) = self.pass_and_report(&revision, &mut state, &interrupts).await
+            && let Err(error) = self.pass_and_report(&revision, &mut state, &superseded).await
         {
             tracing::warn!("{error}");
             if error.is_other_leader() {
@@ -112,13 +106,13 @@ impl Reconciler<'_> {
         &self,
         revision: &Revision,
         state: &mut StackState,
-        interrupts: &PassInterrupts,
+        superseded: &CancellationToken,
     ) -> Result<(), ClientError> {
         let annotations = self.target.annotations(revision.stack_id);
         let policy = StackPolicy::from_annotations(self.settings, &annotations);
         let started = Instant::now();
-        let mut pass = self.run_pass(revision, &policy, state, interrupts).await;
-        let is_ended = self.cluster.shutdown().is_cancelled() || interrupts.superseded.is_cancelled();
+        let mut pass = self.run_pass(revision, &policy, state, superseded).await;
+        let is_ended = self.cluster.shutdown().is_cancelled() || superseded.is_cancelled();
         let is_interrupted = match &pass {
             Ok(summary) => is_ended && !summary.unreadable.is_empty(),
             Err(error) => is_ended || error.is_interrupted(),
@@ -141,13 +135,13 @@ impl Reconciler<'_> {
         let waiting = pass.as_ref().ok().and_then(|summary| summary.waiting.clone());
         if let (Some(waiting), Ok(summary)) = (&waiting, &mut pass) {
             // The outcome follows from the health of the objects that others wait for.
-            state.health.update(self.cluster, std::mem::take(&mut summary.present)).await;
+            self.update_health(revision, summary, state).await;
             state.record_waiting(revision.id, waiting);
         }
         // Otherwise the outcome is reported before the health is read, which may take some seconds.
         let reported = self.report_outcome(&pass, policy.timeout, state).await;
         if let (None, Ok(summary)) = (&waiting, &mut pass) {
-            state.health.update(self.cluster, std::mem::take(&mut summary.present)).await;
+            self.update_health(revision, summary, state).await;
         }
         let is_ready = state.is_ready(revision);
         self.metrics.set_ready(revision.stack_id, is_ready);
@@ -168,14 +162,24 @@ impl Reconciler<'_> {
         self.report_status(revision, &pass, state).await
     }
 
+    /// Reads the health of the objects, and stores the failures of those that are applied once.
+    async fn update_health(&self, revision: &Revision, summary: &mut PassSummary, state: &mut StackState) {
+        state.health.update(self.cluster, std::mem::take(&mut summary.declared)).await;
+        let find_failure = |key: &ObjectKey| state.health.find_failure(key);
+        let saved = state.cache.save_failures(self.cluster, revision.stack_id, find_failure).await;
+        if let Err(error) = saved {
+            tracing::warn!("stack {}: {error}", revision.stack_id);
+        }
+    }
+
     async fn run_pass(
         &self,
         revision: &Revision,
         policy: &StackPolicy,
         state: &mut StackState,
-        interrupts: &PassInterrupts,
+        superseded: &CancellationToken,
     ) -> Result<PassSummary, PassError> {
-        let (claims, started) = (self.target.claims(), Instant::now());
+        let (instruction, started) = (Instruction::new(self.target, revision), Instant::now());
         let dependencies = self.target.dependencies(revision.stack_id);
         let unready_dependencies = self.ready_stacks.find_unready(&dependencies, &self.target.revisions());
         let problems = policy.find_problems(revision.is_deletion_marker);
@@ -185,17 +189,15 @@ impl Reconciler<'_> {
         let account = policy.service_account.as_ref();
         // Nothing is deleted before the broker has responded.
         let cluster = if revision.is_from_copy() { &self.cluster.without_deletes() } else { self.cluster };
-        let delete_cluster = cluster.with_retries_until(interrupts.outdated.clone());
-        let cluster = cluster.with_retries_until(interrupts.superseded.clone());
+        let cluster = cluster.with_retries_until(superseded.clone());
         let pass = Pass {
             cluster: &cluster,
             write_cluster: &cluster.as_service_account(account),
-            delete_cluster: &delete_cluster.as_service_account(account),
             broker: self.broker,
             reflector: self.reflector,
             agent: self.agent,
             revision,
-            claims: &claims,
+            instruction: &instruction,
             policy,
             unready_dependencies: &unready_dependencies,
         };

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use sindri_model::{RevisionId, StackId};
+use sindri_model::StackId;
 use sindri_traces::{SPANS, run_in_request};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::reconciler::{PassInterrupts, Reconciler, TURN_MAX};
+use super::reconciler::{Reconciler, TURN_MAX};
 use super::state::StackState;
 use crate::pass_queue::{PassQueue, Reason};
+use crate::target::instruction::Instruction;
 use crate::target::revision::Revision;
 
 /// Turn of a revision whose last pass failed after its full TURN_MAX: enough for most passes if it works again.
@@ -32,20 +33,9 @@ pub struct Worker<'a> {
 }
 
 /// A pass that has not ended.
-struct RunningPass {
-    revision: RevisionId,
-    /// Policy annotations of the stack when it began.
-    annotations: BTreeMap<String, String>,
-    /// Version of the target state when it began.
-    target_version: u64,
+struct RunningPass<'a> {
+    instruction: Instruction<'a>,
     superseded: CancellationToken,
-    outdated: CancellationToken,
-}
-
-impl RunningPass {
-    fn interrupts(&self) -> PassInterrupts {
-        PassInterrupts { superseded: self.superseded.clone(), outdated: self.outdated.clone() }
-    }
 }
 
 /// Next stack that is due.
@@ -60,7 +50,7 @@ impl Worker<'_> {
     pub async fn run(&self) {
         let mut idle: BTreeMap<StackId, StackState> = BTreeMap::new();
         let mut running = FuturesUnordered::new();
-        let mut busy: BTreeMap<StackId, RunningPass> = BTreeMap::new();
+        let mut busy: BTreeMap<StackId, RunningPass<'_>> = BTreeMap::new();
         let mut turn: Option<(StackId, Instant)> = None;
         let shutdown = self.reconciler.cluster.shutdown();
         let passes_max = self.reconciler.cluster.limits().passes;
@@ -74,17 +64,13 @@ impl Worker<'_> {
                     let state = idle.remove(&stack).unwrap_or_default();
                     self.queue.begin_pass(stack);
                     let superseded = CancellationToken::new();
-                    let outdated = superseded.child_token();
-                    let target_version = self.reconciler.target.version();
-                    let annotations = self.reconciler.target.annotations(stack);
-                    let pass = RunningPass { revision: revision.id, annotations, target_version, superseded, outdated };
-                    let interrupts = pass.interrupts();
-                    busy.insert(stack, pass);
+                    let instruction = Instruction::new(self.reconciler.target, &revision);
+                    busy.insert(stack, RunningPass { instruction, superseded: superseded.clone() });
                     let longest = if state.stuck == Some(revision.id) { TURN_STUCK_MAX } else { TURN_MAX };
                     turn = Some((stack, Instant::now() + longest));
                     let request = revision.request().filter(|_| !state.applied_is(revision.id)).cloned();
                     let span = create_span(&revision);
-                    let pass = self.reconciler.reconcile(revision, state, interrupts);
+                    let pass = self.reconciler.reconcile(revision, state, superseded);
                     running.push(run_in_request(request, span, pass));
                     continue;
                 }
@@ -105,7 +91,7 @@ impl Worker<'_> {
                     self.forget_removed_stacks(&mut idle);
                 }
                 () = self.queue.wait_for_request() => {
-                    self.interrupt_passes(&busy);
+                    interrupt_passes(&busy);
                     self.forget_removed_stacks(&mut idle);
                 }
                 () = shutdown.cancelled(), if !shutdown.is_cancelled() => {}
@@ -127,7 +113,7 @@ impl Worker<'_> {
     /// Returns the first stack that is due and has no running pass.
     fn find_next(
         &self,
-        busy: &BTreeMap<StackId, RunningPass>,
+        busy: &BTreeMap<StackId, RunningPass<'_>>,
         idle: &BTreeMap<StackId, StackState>,
     ) -> Option<NextPass> {
         let mut earliest: Option<Instant> = None;
@@ -145,27 +131,6 @@ impl Worker<'_> {
         earliest.map(NextPass::At)
     }
 
-    /// Ends passes of an inactive agent, those whose revision is not the newest one of its stack any more, and those whose
-    /// stack has another policy, for example because it was suspended. Ends the deletes of passes that began with another
-    /// target state.
-    fn interrupt_passes(&self, busy: &BTreeMap<StackId, RunningPass>) {
-        let target = self.reconciler.target;
-        for pass in busy.values().filter(|pass| pass.target_version != target.version()) {
-            pass.outdated.cancel();
-        }
-        if !target.is_active() {
-            busy.values().for_each(|pass| pass.superseded.cancel());
-        }
-        for revision in target.revisions() {
-            let is_changed = |pass: &&RunningPass| {
-                pass.revision != revision.id || pass.annotations != target.annotations(revision.stack_id)
-            };
-            if let Some(pass) = busy.get(&revision.stack_id).filter(is_changed) {
-                pass.superseded.cancel();
-            }
-        }
-    }
-
     /// Forgets stacks that are no longer in the target state.
     fn forget_removed_stacks(&self, idle: &mut BTreeMap<StackId, StackState>) {
         let revisions = self.reconciler.target.revisions();
@@ -178,6 +143,12 @@ impl Worker<'_> {
             self.reconciler.ready_stacks.retain(&stacks);
         }
     }
+}
+
+/// Ends passes of an inactive agent, those whose revision is not the newest one of its stack any more, and those whose stack
+/// has another policy, for example because it was suspended.
+fn interrupt_passes(busy: &BTreeMap<StackId, RunningPass<'_>>) {
+    busy.values().filter(|pass| !pass.instruction.is_current()).for_each(|pass| pass.superseded.cancel());
 }
 
 /// Returns the function that creates the span of a pass. A pass is part of the request that submitted the revision until the

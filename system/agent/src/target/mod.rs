@@ -4,6 +4,7 @@
 pub(crate) mod claims;
 pub(crate) mod copy;
 pub(crate) mod copy_saver;
+pub(crate) mod instruction;
 pub(crate) mod policy;
 pub(crate) mod poller;
 pub(crate) mod revision;

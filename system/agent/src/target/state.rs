@@ -2,11 +2,11 @@
 //! the copy.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sindri_model::wire::{DeploymentObject, StackDependency, StackPolicy, SubmittingRequests};
-use sindri_model::{Epoch, StackId};
+use sindri_model::{Epoch, RevisionId, StackId};
 use tokio::sync::Notify;
 
 use super::claims::Claims;
@@ -23,8 +23,6 @@ pub struct LatestTargetState {
     is_active: AtomicBool,
     /// True once the broker has said whether the agent is active.
     is_status_known: AtomicBool,
-    /// Number of times that the target state was replaced.
-    version: AtomicU64,
     /// Notified when the copy in the cluster may have to change.
     changed: Notify,
 }
@@ -103,7 +101,6 @@ impl LatestTargetState {
     /// claims for this cluster.
     pub fn use_copy(&self, stacks: Vec<StackCopy>, mut claims: Claims) {
         let mut snapshot = self.lock();
-        self.version.fetch_add(1, Ordering::Relaxed);
         *snapshot = Snapshot::default();
         for StackCopy { annotations, revision } in stacks {
             let revision = Arc::new(Revision::from_copy(revision));
@@ -117,9 +114,19 @@ impl LatestTargetState {
         self.is_active.store(true, Ordering::Relaxed);
     }
 
-    /// Returns a number that is another one after each change of the target state.
-    pub fn version(&self) -> u64 {
-        self.version.load(Ordering::Relaxed)
+    /// Returns true if the agent is active, and the stack has this revision and these annotations.
+    pub fn has_instruction(
+        &self,
+        stack: StackId,
+        revision: RevisionId,
+        annotations: &BTreeMap<String, String>,
+    ) -> bool {
+        let snapshot = self.lock();
+        let is_newest = snapshot.revisions.iter().any(|newest| newest.stack_id == stack && newest.id == revision);
+        let policy = snapshot.policies.get(&stack);
+        self.is_active()
+            && is_newest
+            && policy.map_or(annotations.is_empty(), |policy| policy.annotations == *annotations)
     }
 
     /// Returns one revision or removal for each stack, by ascending sequence; none while the agent is inactive.
@@ -184,7 +191,6 @@ impl LatestTargetState {
         mut claims: Claims,
     ) -> Vec<StackId> {
         let mut snapshot = self.lock();
-        self.version.fetch_add(1, Ordering::Relaxed);
         let before = std::mem::take(&mut *snapshot);
         let mut changed = Vec::new();
         for PolledRevision { revision, is_new } in revisions {

@@ -14,8 +14,8 @@ use crate::cluster::{Cluster, ClusterError, DeleteResult, LiveObject};
 use crate::pass::content::{Content, ContentSearch};
 use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Delete, ForeignObjects, is_owned};
-use crate::pass::stage::DeleteOrder;
-use crate::target::claims::Claims;
+use crate::pass::stage::{DeleteOrder, Stage};
+use crate::target::instruction::Instruction;
 
 /// Deletes objects of one stack.
 pub struct Deleter<'a> {
@@ -25,8 +25,8 @@ pub struct Deleter<'a> {
     pub stack: StackId,
     /// Inventory of the stack before the deletes.
     pub inventory: &'a Inventory,
-    /// Claims of all stacks.
-    pub claims: &'a Claims,
+    /// Instruction that the pass executes.
+    pub instruction: &'a Instruction<'a>,
     /// With the brake on: foreign objects whose deletion together with a namespace or CRD is approved.
     pub approved: Option<&'a ForeignObjects>,
 }
@@ -48,7 +48,10 @@ impl Deleter<'_> {
         let mut summary =
             DeleteSummary { inventory: self.inventory.clone(), terminating: Vec::new(), errors: Vec::new() };
         let is_custom = |key: &ObjectKey| DeleteOrder::from_key(key) == DeleteOrder::CustomResource;
-        let mut has_custom_resources = terminating.iter().any(|key| is_custom(key));
+        let kept_crds = self.check_crds(deletes).await;
+        // The operator of a CRD that is kept is kept too, with everything that it may need.
+        let mut has_custom_resources = !kept_crds.is_empty() || terminating.iter().any(|key| is_custom(key));
+        summary.errors.extend(kept_crds);
         let mut accepted = Vec::new();
         let steps: Vec<&[Delete]> = deletes.chunk_by(|one, other| order(one) == order(other)).collect();
         for (index, deletes) in steps.iter().enumerate() {
@@ -79,7 +82,14 @@ impl Deleter<'_> {
         summary
     }
 
-    /// Deletes an object, unless the target state has changed: by now another stack, or a newer revision, may declare it.
+    /// Returns the reasons why CRDs are kept: custom resources that are declared, or belong to others.
+    async fn check_crds(&self, deletes: &[Delete]) -> Vec<DeleteError> {
+        let is_crd = |delete: &&Delete| Stage::from_key(&delete.entry.key) == Stage::Crds;
+        let check = |delete| async move { self.check_content(delete).await.err() };
+        run_concurrently(deletes.iter().filter(is_crd).collect(), check).await.into_iter().flatten().collect()
+    }
+
+    /// Deletes an object, unless a newer revision of the stack may declare it.
     async fn delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
         let interrupted = || DeleteError::Interrupted(delete.entry.key.clone());
         if self.cluster.has_ended_retries() {
@@ -112,7 +122,9 @@ impl Deleter<'_> {
         if live.is_some() && DeleteOrder::from_key(key).has_content() {
             self.check_content(delete).await?;
         }
-        if self.cluster.has_ended_retries() {
+        // Another stack may declare it by now, and takes it over.
+        let is_claimed = self.instruction.claims().other_claimant(self.stack, key).is_some();
+        if is_claimed || !self.instruction.is_current() {
             return Err(DeleteError::Interrupted(key.clone()));
         }
         Ok(live)
@@ -121,8 +133,8 @@ impl Deleter<'_> {
     /// Checks the content of a namespace or a CRD: another client may have created an object since the plan was made.
     async fn check_content(&self, delete: &Delete) -> Result<(), DeleteError> {
         let key = &delete.entry.key;
-        let (cluster, stack, inventory, claims) = (self.cluster, self.stack, self.inventory, self.claims);
-        let search = ContentSearch { cluster, stack, inventory, claims };
+        let (cluster, stack, inventory) = (self.cluster, self.stack, self.inventory);
+        let search = ContentSearch { cluster, stack, inventory, claims: &|| self.instruction.claims() };
         let (foreign, kept) = match search.find(delete).await? {
             Content::OfStack { key: declared, stack } => {
                 return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });

@@ -17,14 +17,12 @@ use super::write::{ValidationResult, Writer};
 use crate::cluster::{AppliedObject, Cluster};
 use crate::pass::inventory::{Inventory, RevisionPosition, save_inventory};
 use crate::pass::plan::{Delete, ForeignObjects, Plan};
-use crate::target::claims::Claims;
+use crate::target::instruction::Instruction;
 
 /// Executes the plans of one stack.
 pub struct Executor<'a> {
     /// Client of the cluster for the objects of the stack.
     pub cluster: &'a Cluster,
-    /// Client for deletes, which does not retry any more once the target state of any stack has changed.
-    pub delete_cluster: &'a Cluster,
     /// Client of the cluster for the inventory, which belongs to the agent.
     pub inventory_cluster: &'a Cluster,
     /// Id of the stack.
@@ -35,8 +33,8 @@ pub struct Executor<'a> {
     pub position: RevisionPosition,
     /// True if the revision declares objects, false if it removes the stack.
     pub is_present: bool,
-    /// Claims of all stacks.
-    pub claims: &'a Claims,
+    /// Instruction that the pass executes.
+    pub instruction: &'a Instruction<'a>,
 }
 
 impl Executor<'_> {
@@ -50,8 +48,8 @@ impl Executor<'_> {
         let writer = Writer { cluster: self.cluster, stack: self.stack, inventory: &before };
         let recorder = OnceRecorder::new(self.inventory_cluster, self.stack, self.inventory);
         if let Err(error) = writer.write_all(plan, validation, &recorder, &mut result, &mut created).await {
-            let (cluster, stack, claims) = (self.delete_cluster, self.stack, self.claims);
-            let rollback = NamespaceRollback { cluster, stack, inventory: self.inventory, claims };
+            let (cluster, stack, instruction) = (self.cluster, self.stack, self.instruction);
+            let rollback = NamespaceRollback { cluster, stack, inventory: self.inventory, instruction };
             let deleted = rollback.delete(&created, &result).await;
             let mut after = self.inventory_after(&result);
             after.clear_once_in(&deleted);
@@ -112,8 +110,8 @@ impl Executor<'_> {
         mut errors: Vec<DeleteError>,
         result: &mut ActResult,
     ) -> Result<(), ActError> {
-        let (cluster, stack, inventory, claims) = (self.delete_cluster, self.stack, &*self.inventory, self.claims);
-        let deleter = Deleter { cluster, stack, inventory, claims, approved };
+        let (cluster, stack, inventory) = (self.cluster, self.stack, &*self.inventory);
+        let deleter = Deleter { cluster, stack, inventory, instruction: self.instruction, approved };
         let deleted = deleter.delete_all(&plan.deletes, &plan.terminating).await;
         result.terminating.extend(deleted.terminating);
         self.save(deleted.inventory).await?;

@@ -11,7 +11,7 @@ use crate::pass::content::find_foreign_in_namespace;
 use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Write, is_proved};
 use crate::pass::stage::Stage;
-use crate::target::claims::Claims;
+use crate::target::instruction::Instruction;
 
 /// Namespace that did not exist before this pass.
 pub struct CreatedNamespace {
@@ -32,14 +32,14 @@ impl CreatedNamespace {
 
 /// Deletes the namespaces that a failed pass created.
 pub struct NamespaceRollback<'a> {
-    /// Client for deletes, which does not retry any more once the target state of any stack has changed.
+    /// Client of the cluster.
     pub cluster: &'a Cluster,
     /// Id of the stack.
     pub stack: StackId,
     /// Inventory of the stack.
     pub inventory: &'a Inventory,
-    /// Claims of all stacks when the pass began.
-    pub claims: &'a Claims,
+    /// Instruction that the pass executed.
+    pub instruction: &'a Instruction<'a>,
 }
 
 impl NamespaceRollback<'_> {
@@ -74,18 +74,18 @@ impl NamespaceRollback<'_> {
         let live = live.map_err(|error| format!("which cannot be read: {error}"))?;
         let live = live.filter(|live| live.uid == namespace.uid);
         self.check_content(&namespace.key.name, own_uids).await?;
-        // The claims are out of date now: a new stack, or a newer revision of this one, may have objects there.
-        match self.cluster.has_ended_retries() {
-            true => Err("because the target state has changed".to_owned()),
-            false => Ok(live),
+        if self.instruction.claims().has_other_in_namespace(self.stack, &namespace.key.name) {
+            return Err("in which another stack declares objects".to_owned());
+        }
+        match self.instruction.is_current() {
+            true => Ok(live),
+            // A newer revision may have objects there.
+            false => Err("because the stack has a newer revision or policy".to_owned()),
         }
     }
 
     /// Returns the reason why a namespace must be kept.
     async fn check_content(&self, name: &str, own_uids: &BTreeSet<&str>) -> Result<(), String> {
-        if self.claims.has_other_in_namespace(self.stack, name) {
-            return Err("in which another stack declares objects".to_owned());
-        }
         let is_own = |object: &LiveObject| {
             let entry = self.inventory.get(&object.key);
             own_uids.contains(object.uid.as_str()) || entry.is_some_and(|entry| is_proved(self.stack, entry, object))

@@ -1,6 +1,7 @@
 //! Replaces an object whose change the server rejects: only if the object's annotation allows it, the live object is proved
 //! to belong to the stack, and the server would accept the new object.
 
+use serde_json::Value;
 use sindri_model::{ObjectKey, StackId};
 
 use super::backoff::Backoff;
@@ -31,7 +32,12 @@ pub async fn check_replaceable(
         return Err(rejection.with_hint("it is not replaced: it does not belong to this stack"));
     }
     let key = ObjectKey { name: CHECK_NAME.to_owned(), ..ObjectKey::clone(&object.key) };
-    let patch = ApplyPatch::new(&object.resource, &key, &add_ownership(&object.manifest, &object.owner, &key));
+    let mut manifest = add_ownership(&object.manifest, &object.owner, &key);
+    if (key.group.as_str(), key.kind.as_str()) == ("", "Service") {
+        let live: Option<Value> = cluster.get(&object.resource, &object.key).await?;
+        remove_allocated(&mut manifest, &live.unwrap_or_default());
+    }
+    let patch = ApplyPatch::new(&object.resource, &key, &manifest);
     match cluster.apply_only(&patch, ApplyMode::DryRun).await {
         Ok(()) => Ok(live.uid),
         // The old object would be deleted and could not be created again.
@@ -58,6 +64,25 @@ pub async fn delete_for_replacement(cluster: &Cluster, write: &Write, uid: &str)
         }
     }
     Ok(())
+}
+
+/// Removes the addresses and ports of a Service that the live one has: they are free when it is deleted.
+fn remove_allocated(manifest: &mut Value, live: &Value) {
+    let Some(spec) = manifest["spec"].as_object_mut() else { return };
+    for field in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
+        if spec.get(field).is_some_and(|value| *value == live["spec"][field]) {
+            spec.remove(field);
+        }
+    }
+    let live_ports = live["spec"]["ports"].as_array();
+    let is_live = |port: &Value| live_ports.is_some_and(|live| live.iter().any(|live| live["nodePort"] == *port));
+    for port in
+        spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+    {
+        if port.get("nodePort").is_some_and(is_live) {
+            port.remove("nodePort");
+        }
+    }
 }
 
 /// Returns true for namespaces, CRDs and volumes, whose content would be deleted with them.

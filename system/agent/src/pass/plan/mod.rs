@@ -9,6 +9,6 @@ mod steps;
 mod tests;
 
 pub use brake::{ForeignObjects, Hold, find_adoption, find_excess, find_single_holds};
-pub use planner::{AppliedState, PlanError, PlanInputs, is_owned, is_proved, make_plan};
+pub use planner::{AppliedState, PlanError, PlanInputs, find_done, is_owned, is_proved, make_plan};
 pub use render::render_plan;
 pub use steps::{Delete, Plan, WaitingTurn, Write};

@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::steps::{Delete, Plan, WaitingTurn, Write};
 use crate::cluster::{AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
-use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
+use crate::pass::inventory::{Creation, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::ReadyObjects;
 use crate::pass::stage::{DeleteOrder, Stage};
@@ -115,7 +115,8 @@ fn decide_writes(
     let waiting = inputs.ready.and_then(|ready| find_waiting(desired, objects, inputs, ready));
     let mut is_partial = waiting.is_some();
     for object in objects {
-        if waiting.as_ref().is_some_and(|waiting| object.turn > waiting.turn) || is_done(object, inputs) {
+        let is_later = waiting.as_ref().is_some_and(|waiting| object.turn > waiting.turn);
+        if is_later || find_done(object, inventory, live, unreadable).is_some() {
             continue;
         }
         if unreadable.contains(&object.key) || terminating.delays(object) {
@@ -158,7 +159,10 @@ fn find_waiting(
     let applied = inputs.last_applied.filter(|applied| applied.revision == desired.revision);
     let is_settled = |object: &DesiredObject| {
         let known = applied.and_then(|applied| applied.objects.get(&object.key));
-        is_done(object, inputs) || ready.contains(&object.key) && is_unchanged(known, inputs.live.get(&object.key))
+        match find_done(object, inputs.inventory, inputs.live, inputs.unreadable) {
+            Some(creation) => creation.failure.is_none(),
+            None => ready.contains(&object.key) && is_unchanged(known, inputs.live.get(&object.key)),
+        }
     };
     let unsettled = || objects.iter().filter(|object| !is_settled(object));
     let turn = unsettled().map(|object| object.turn).min().filter(|turn| *turn < last)?;
@@ -166,11 +170,16 @@ fn find_waiting(
     Some(WaitingTurn { turn, objects })
 }
 
-/// Returns true if an object that is applied once was created as it is declared, and is gone.
-fn is_done(object: &DesiredObject, inputs: PlanInputs<'_>) -> bool {
-    let created = || inputs.inventory.get(&object.key).and_then(|entry| entry.once.as_ref());
-    let is_gone = || !inputs.unreadable.contains(&object.key) && inputs.live.get(&object.key).is_none();
-    object.once.is_some() && object.once.as_ref() == created() && is_gone()
+/// Returns the creation of an object that is applied once, was created as it is declared, and is gone.
+pub fn find_done<'a>(
+    object: &DesiredObject,
+    inventory: &'a Inventory,
+    live: &LiveSet,
+    unreadable: &UnreadableKinds,
+) -> Option<&'a Creation> {
+    let manifest = object.once.as_ref()?;
+    let creation = inventory.get(&object.key)?.once.as_ref().filter(|creation| creation.manifest == *manifest)?;
+    (!unreadable.contains(&object.key) && live.get(&object.key).is_none()).then_some(creation)
 }
 
 /// Returns the inventory with the keys of all writes.

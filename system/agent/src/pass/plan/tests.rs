@@ -13,7 +13,7 @@ use crate::cluster::ignore::IgnoredFields;
 use crate::cluster::ownership::{Ownership, RevisionOwner};
 use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
-use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
+use crate::pass::inventory::{Creation, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::Turn;
 use crate::settings::Brake;
@@ -331,7 +331,8 @@ fn a_turn_is_written_when_the_objects_of_the_earlier_turns_are_unchanged_and_rea
 #[test]
 fn an_object_that_is_applied_once_is_not_written_again_after_it_is_gone() {
     let once = |text: &str| DesiredObject { once: Some(Checksum::compute(text)), ..object("ConfigMap", "a") };
-    let created = Entry { once: Some(Checksum::compute("v1")), ..entry("ConfigMap", "a", Some("7")) };
+    let creation = Creation { manifest: Checksum::compute("v1"), failure: None };
+    let created = Entry { once: Some(creation), ..entry("ConfigMap", "a", Some("7")) };
     let count = |object: DesiredObject, entry: &Entry| {
         plan(&present(2, vec![object]), &inventory([entry.clone()]), &LiveSet::default(), None).unwrap().writes.len()
     };
