@@ -187,14 +187,20 @@ impl Process {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Sends SIGTERM without waiting, so that several processes can end at the same time.
+    /// Sends SIGTERM without waiting, so that several processes can end at the same time. A stopped process goes on.
     pub fn terminate(&mut self) {
+        self.signal(Signal::TERM);
+        self.signal(Signal::CONT);
+    }
+
+    /// Sends a signal, unless the process has ended.
+    pub fn signal(&mut self, signal: Signal) {
         let Some(child) = &mut self.child else { return };
         // Not reaped yet, so that the id is still its own.
         if matches!(child.try_wait(), Ok(None))
             && let Some(id) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
         {
-            let _ended = kill_process(id, Signal::TERM);
+            let _ended = kill_process(id, signal);
         }
     }
 

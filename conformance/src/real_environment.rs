@@ -4,6 +4,7 @@
 //! scenario that needs one of these is not runnable here. Rewrites of an object are supported: by an admission webhook of this
 //! program, or by the simulated API server itself.
 
+use rustix::process::Signal;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -195,6 +196,8 @@ impl Environment for RealEnvironment {
         match action {
             HostAction::Kill(name) => self.process(&name).map(Process::kill),
             HostAction::Restart(name) => self.restart(&name),
+            HostAction::Pause(name) => self.process(&name).map(|process| process.signal(Signal::STOP)),
+            HostAction::Continue(name) => self.process(&name).map(|process| process.signal(Signal::CONT)),
             HostAction::Partition(_) | HostAction::Repair(_) => Err(StepError::Unsupported("cut the network")),
             HostAction::Latency(..) => Err(StepError::Unsupported("make the network slow")),
             HostAction::Backup | HostAction::Restore { .. } => Err(StepError::Unsupported("restore a backup")),

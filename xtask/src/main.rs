@@ -15,6 +15,7 @@ mod packages;
 mod parts;
 mod postgres;
 mod process;
+mod release;
 mod report;
 mod suite;
 mod tidy;
@@ -79,6 +80,10 @@ enum Task {
         #[arg(long, value_name = "FILE")]
         json: Option<String>,
     },
+    /// Makes a container image of each program, as OCI archives in target/images, and loads them into an engine.
+    Images,
+    /// Makes the archive of a release in target/dist, with checksums and a bill of materials.
+    Dist,
     /// Runs a coverage-guided fuzzer on server-side apply, or on CEL.
     Fuzz {
         /// Code that is fuzzed.
@@ -127,6 +132,8 @@ fn main() -> ExitCode {
         Task::Record { args } => record(&args),
         Task::Fidelity { args } => fidelity(&args),
         Task::Bench { area, json } => bench(area.as_deref(), json.as_deref()),
+        Task::Images => release::make_images(),
+        Task::Dist => release::make_archives(),
         Task::Fuzz { subject, seconds } => fuzz::run(subject, seconds),
         Task::Mutants { names, minutes } => {
             mutants::catch_all(&mutants::Selection { names, minutes }).map(|caught| u8::from(!caught))

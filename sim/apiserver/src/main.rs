@@ -15,9 +15,15 @@ use command::{AssetsCommand, ServeCommand, StartError, etcd, stand_in};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Version of the project, and in a release also the commit.
+const VERSION: &str = match option_env!("SINDRI_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// A Kubernetes API server that runs anywhere.
 #[derive(Parser)]
-#[command(name = "sindri-apiserver", version)]
+#[command(name = "sindri-apiserver", version = VERSION)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use sindri_model::policy::REMOVAL_ANNOTATION;
+use sindri_model::policy::{BRAKE_ANNOTATION, REMOVAL_ANNOTATION};
 use sindri_model::{AgentId, Checksum, GeneratorId, ObjectKey, RevisionId, StackId};
 
 use crate::declared_object::{DeclaredObject, read_bundle};
@@ -85,8 +85,14 @@ pub struct ExpectedStack {
     pub policies: BTreeMap<String, String>,
     /// True if it was deleted.
     pub is_deleted: bool,
+    /// Bundle of the newest revision.
+    pub newest_text: String,
+    /// True if the operator rejected held deletions of the newest revision.
+    pub is_rejected: bool,
     /// True if its policy was at any time that a removal keeps its objects.
     has_ever_released: bool,
+    /// True if its brake was off at any time: then nothing of it waits for an approval.
+    was_brake_off: bool,
 }
 
 impl ExpectedStack {
@@ -100,7 +106,10 @@ impl ExpectedStack {
             undecided: BTreeSet::new(),
             policies: BTreeMap::new(),
             is_deleted: false,
+            newest_text: String::new(),
+            is_rejected: false,
             has_ever_released: false,
+            was_brake_off: false,
         }
     }
 
@@ -124,6 +133,7 @@ impl ExpectedStack {
             None => self.policies.remove(&annotation),
         };
         self.has_ever_released |= self.is_released_on_removal();
+        self.was_brake_off |= self.policies.get(BRAKE_ANNOTATION).is_some_and(|value| value == "off");
         if !self.is_released_on_removal() {
             // A removal that is still under way deletes objects from here on.
             for instruction in &mut self.instructions {
@@ -242,6 +252,11 @@ impl ExpectedState {
     pub fn is_approved(&self, container: &ObjectKey, key: &ObjectKey) -> bool {
         let (container, key) = (container.to_string(), key.to_string());
         self.approved.iter().any(|plan| plan.contains(&container) && (plan.contains(&key) || plan.contains(" more")))
+    }
+
+    /// Returns true if a namespace or CRD may be deleted without an approval: the brake of a stack that declared it was off.
+    pub fn needs_no_approval(&self, container: &ObjectKey) -> bool {
+        self.stacks.values().any(|stack| stack.was_brake_off && stack.has_ever_declared(container))
     }
 
     /// Returns true if any revision allows the object to be deleted and created again.

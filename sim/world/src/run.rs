@@ -15,7 +15,7 @@ use crate::interpreter::Interpreter;
 use crate::isolate::isolate;
 use crate::oracle::{Violation, judge_successes, judge_texts};
 use crate::scenario::{Library, Scenario, Step};
-use crate::trace;
+use crate::trace::{self, Trace};
 use crate::worlds::SECRET_CANARY;
 
 /// Polling interval of simulated agents: the default of production.
@@ -88,8 +88,7 @@ pub fn run(request: &RunRequest<'_>) -> Result<RunReport, String> {
 }
 
 fn run_here(request: &RunRequest<'_>) -> Result<RunReport, String> {
-    let (virtual_time, events, result) = simulate(request);
-    let trace = trace::take();
+    let Simulated { virtual_time, events, result, trace } = simulate(request);
     let logged = trace.lines().iter().map(String::as_str).filter(|line| line.contains(" > "));
     let violation = match result {
         Ok(()) => judge_texts(SECRET_CANARY, logged).err(),
@@ -99,15 +98,24 @@ fn run_here(request: &RunRequest<'_>) -> Result<RunReport, String> {
     Ok(RunReport { violation, virtual_time, events, hash: trace.hash(), trace: trace.lines().to_vec() })
 }
 
-fn simulate(request: &RunRequest<'_>) -> (Duration, u64, Result<(), StepError>) {
+/// Result of a simulation.
+struct Simulated {
+    virtual_time: Duration,
+    events: u64,
+    result: Result<(), StepError>,
+    trace: Trace,
+}
+
+fn simulate(request: &RunRequest<'_>) -> Simulated {
     let expected = Rc::new(RefCell::new(ExpectedState::default()));
     match SimulatedWorld::new(request.options(), expected.clone()) {
         Ok(world) => {
             let mut run = Run { request, world, expected };
             let result = run.carry_out();
-            (run.world.now(), run.world.events(), result)
+            // What the end of the world logs is not part of the run.
+            Simulated { virtual_time: run.world.now(), events: run.world.events(), result, trace: trace::take() }
         }
-        Err(error) => (Duration::ZERO, 0, Err(error)),
+        Err(error) => Simulated { virtual_time: Duration::ZERO, events: 0, result: Err(error), trace: trace::take() },
     }
 }
 

@@ -13,7 +13,7 @@ mod startup;
 mod trace_export;
 
 pub use config::{Config, ConfigError, Source};
-pub use program::{Program, Rule};
+pub use program::{Program, Rule, VERSION};
 pub use setting::{CustomType, MASK, Setting, SettingType};
 pub use signals::Signals;
 pub use startup::Startup;

@@ -2,6 +2,12 @@
 
 use crate::setting::Setting;
 
+/// Version of every program: that of the project, and in a release also the commit that it was built from.
+pub const VERSION: &str = match option_env!("SINDRI_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// One program.
 #[derive(Debug)]
 pub struct Program {

@@ -1,13 +1,13 @@
 //! The fast engine: a tokio runtime per host, all of them on one virtual clock, entered only when there is something
 //! to do.
 //!
-//! The runtime that is entered is the host: every task that a library spawns belongs to it, and forgetting the runtime
-//! is a kill to the letter (no destructor runs). An idle runtime parks in a timed futex wait; the libc shim catches that
+//! The runtime that is entered is the host: every task that a library spawns belongs to it, and setting the runtime aside
+//! is a kill to the letter (no destructor runs before the end of the run). An idle runtime parks in a timed futex wait; the libc shim catches that
 //! wait, which reveals the next timer, and the hook on unpark lets `block_on` return. This depends on how tokio parks,
 //! so its version is pinned and the test `timers_are_exact` checks it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -49,6 +49,10 @@ pub struct FastEngine {
     hosts: Vec<Host>,
     timers: BTreeSet<(Nanos, HostId)>,
     order: SeededRng,
+    /// Hosts whose process is stopped; true if something has happened to it since.
+    paused: BTreeMap<HostId, bool>,
+    /// Runtimes of killed hosts. No destructor runs before the end of the run.
+    killed: Vec<Runtime>,
 }
 
 impl FastEngine {
@@ -62,6 +66,8 @@ impl FastEngine {
             hosts: Vec::new(),
             timers: BTreeSet::new(),
             order: SeededRng::new(seed, "order"),
+            paused: BTreeMap::new(),
+            killed: Vec::new(),
         }
     }
 
@@ -100,6 +106,8 @@ impl FastEngine {
         ROOT.set(None);
         if let Err(panic) = entered {
             self.kill(id);
+            // Its tasks are in no state in which their destructors could run.
+            std::mem::forget(self.killed.pop());
             return Err(panic);
         }
         assert_eq!(
@@ -122,6 +130,9 @@ impl FastEngine {
             self.timers.remove(&(at, id));
             self.hosts[id.0].next_timer = None;
             due.insert(id);
+        }
+        for (id, is_due) in &mut self.paused {
+            *is_due |= due.remove(id);
         }
         let mut due: Vec<_> = due.into_iter().collect();
         self.order.shuffle(&mut due);
@@ -166,14 +177,27 @@ impl Engine for FastEngine {
 
     fn kill(&mut self, host: HostId) {
         self.forget_timer(host);
+        self.paused.remove(&host);
         self.network.lock().kill(host);
-        // Not dropped: a killed process runs no destructor. It costs the memory of one process a kill.
-        std::mem::forget(self.hosts[host.0].runtime.take());
+        // Not dropped: a killed process runs no destructor.
+        self.killed.extend(self.hosts[host.0].runtime.take());
     }
 
     fn restart(&mut self, host: HostId) {
         assert!(self.hosts[host.0].runtime.is_none(), "only a killed host is restarted");
         self.boot(host);
+    }
+
+    fn pause(&mut self, host: HostId) {
+        if self.hosts[host.0].runtime.is_some() {
+            self.paused.entry(host).or_default();
+        }
+    }
+
+    fn resume(&mut self, host: HostId) {
+        if self.paused.remove(&host).unwrap_or_default() {
+            self.wake(host);
+        }
     }
 
     fn partition(&mut self, one: HostId, other: HostId) {
@@ -199,8 +223,10 @@ impl Engine for FastEngine {
 
 impl Drop for FastEngine {
     fn drop(&mut self) {
-        // Hosts go before the network that their streams refer to.
+        // Hosts go before the network that their streams refer to. The run is over, so that destructors of killed hosts
+        // change nothing any more: they give back the memory.
         self.hosts.clear();
+        self.killed.clear();
     }
 }
 

@@ -40,6 +40,12 @@ pub trait Engine {
     /// Starts the program of a killed host again, with empty memory.
     fn restart(&mut self, host: HostId);
 
+    /// Stops the process of a host, as SIGSTOP does: its connections stay open, and what arrives waits.
+    fn pause(&mut self, host: HostId);
+
+    /// Lets a paused process go on, as SIGCONT does.
+    fn resume(&mut self, host: HostId);
+
     /// Cuts the network between two hosts in both directions.
     fn partition(&mut self, one: HostId, other: HostId);
 

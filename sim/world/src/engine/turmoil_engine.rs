@@ -1,6 +1,6 @@
 //! The turmoil engine: portable, driven by ticks, and independent of our code, so it checks the fast engine.
 //!
-//! Its network differs in ways that do not matter to our programs: under a partition a connect fails at once. A kill
+//! It cannot stop a process: a paused one goes on, and its packets wait. Its network differs in ways that do not matter to our programs: under a partition a connect fails at once. A kill
 //! drops the tasks of the host, so destructors run; in the fast engine they do not.
 
 use std::collections::BTreeSet;
@@ -115,6 +115,18 @@ impl Engine for TurmoilEngine {
     fn restart(&mut self, host: HostId) {
         let name = self.name(host);
         self.sim().bounce(name);
+    }
+
+    fn pause(&mut self, host: HostId) {
+        let name = self.name(host);
+        let others: Vec<String> = self.names.iter().filter(|other| **other != name).cloned().collect();
+        others.into_iter().for_each(|other| self.sim().hold(name.clone(), other));
+    }
+
+    fn resume(&mut self, host: HostId) {
+        let name = self.name(host);
+        let others: Vec<String> = self.names.iter().filter(|other| **other != name).cloned().collect();
+        others.into_iter().for_each(|other| self.sim().release(name.clone(), other));
     }
 
     fn partition(&mut self, one: HostId, other: HostId) {

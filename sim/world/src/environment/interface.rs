@@ -24,6 +24,10 @@ pub enum HostAction {
     Kill(String),
     /// Starts a killed process again.
     Restart(String),
+    /// Stops a process, which keeps its memory and its connections.
+    Pause(String),
+    /// Lets a stopped process go on.
+    Continue(String),
     /// Copies the database of the broker.
     Backup,
     /// Replaces the database of the broker by the copy.

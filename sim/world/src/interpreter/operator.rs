@@ -66,6 +66,7 @@ impl Interpreter<'_> {
             (None, Some(yaml)) => self.substitute(yaml)?,
             (None, None) => return Err(StepError::Failed("submit takes either a bundle or a yaml".to_owned())),
         };
+        let newest = text.clone();
         let is_new = self.read_stack(&submit.stack, |stack| stack.is_deleted).unwrap_or(true);
         if is_new {
             self.create_stack(&submit.stack)?;
@@ -86,6 +87,8 @@ impl Interpreter<'_> {
             if let Some(Instruction::Submit(submitted)) = stack.instructions.last_mut() {
                 submitted.id = Some(revision.id);
             }
+            stack.newest_text = newest;
+            stack.is_rejected = false;
         })?;
         if self.read_stack(&submit.stack, |stack| stack.ever_targeted.is_empty())? {
             let agents = submit.to.clone().unwrap_or_else(|| self.scenario.fleet.agents.clone());
@@ -187,13 +190,35 @@ impl Interpreter<'_> {
     pub(super) fn decide_approvals(&mut self, name: &str, is_approved: bool) -> Result<(), StepError> {
         let id = self.read_stack(name, |stack| stack.id)?;
         let pending = self.list_pending_approvals()?;
-        let pending: Vec<Approval> = pending.into_iter().filter(|approval| approval.stack_id == id).collect();
+        let mut pending: Vec<Approval> = pending.into_iter().filter(|approval| approval.stack_id == id).collect();
+        if self.scenario.world && !is_approved {
+            // To submit again takes back the rejection of a revision; nothing takes back that of a removal.
+            let newest =
+                self.read_stack(name, |stack| stack.revisions().next_back().and_then(|revision| revision.id))?;
+            let is_removed = self.read_stack(name, |stack| stack.is_deleted)?;
+            pending.retain(|approval| !is_removed && Some(approval.deployment_object_id) == newest);
+        }
         let missing = || format!("stack {name} has no pending approval");
         match pending.len() {
             0 if self.scenario.world => Err(StepError::Rejected(missing())),
             0 => Err(StepError::violation("expect", missing())),
-            _ => pending.into_iter().try_for_each(|approval| self.decide(approval, is_approved)),
+            _ => {
+                self.change_stack(name, |stack| stack.is_rejected |= !is_approved)?;
+                pending.into_iter().try_for_each(|approval| self.decide(approval, is_approved))
+            }
         }
+    }
+
+    /// Submits the newest revision of every stack again whose held deletions were rejected.
+    pub(super) fn submit_rejected_again(&mut self) -> Result<(), StepError> {
+        let rejected: Vec<(String, String)> = {
+            let expected = self.expected.borrow();
+            let living = expected.stacks.iter().filter(|(_, stack)| stack.is_rejected && !stack.is_deleted);
+            living.map(|(name, stack)| (name.clone(), stack.newest_text.clone())).collect()
+        };
+        rejected
+            .into_iter()
+            .try_for_each(|(stack, text)| self.submit(&Submit { stack, bundle: None, yaml: Some(text), to: None }))
     }
 
     pub(super) fn list_pending_approvals(&mut self) -> Result<Vec<Approval>, StepError> {

@@ -84,6 +84,8 @@ impl Interpreter<'_> {
             }
             Step::Kill(host) => self.environment.act_on_hosts(HostAction::Kill(host.clone())),
             Step::Restart(host) => self.environment.act_on_hosts(HostAction::Restart(host.clone())),
+            Step::Pause(host) => self.environment.act_on_hosts(HostAction::Pause(host.clone())),
+            Step::Continue(host) => self.environment.act_on_hosts(HostAction::Continue(host.clone())),
             Step::Fail(fault) => self.environment.fail_cluster(fault),
             Step::Heal(cluster) => self.environment.heal_cluster(&cluster.cluster),
             Step::Create(create) => {

@@ -16,7 +16,8 @@ use crate::scenario::{Activation, EditObject, StackAnnotation};
 use crate::worlds::{INVALID_ANNOTATION, PERSON_FINALIZER, PERSON_LABEL};
 
 impl Interpreter<'_> {
-    /// Activates every agent, removes the policies of the stacks, and lets people clean up after themselves.
+    /// Activates every agent, removes the policies of the stacks, submits rejected revisions again, and lets people clean up
+    /// after themselves.
     pub fn heal_world(&mut self) -> Result<(), StepError> {
         for agent in self.scenario.fleet.agents.clone() {
             self.activate(&Activation { agent: agent.clone(), active: true })?;
@@ -30,7 +31,7 @@ impl Interpreter<'_> {
         for (stack, key) in policies {
             self.annotate(&StackAnnotation { stack, key, value: None })?;
         }
-        Ok(())
+        self.submit_rejected_again()
     }
 
     /// Removes what people left in a cluster: objects of their own, and finalizers.

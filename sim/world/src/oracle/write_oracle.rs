@@ -158,7 +158,8 @@ impl WriteOracle {
         let is_made_by_cluster = self.made_by_cluster.contains(&write.uid) || self.is_injected(key);
         let is_kept = write.before.as_deref().is_some_and(is_prune_disabled);
         let needs_approval = !is_made_by_cluster && (is_kept || !self.touched.contains(&write.uid));
-        if needs_approval && !expected.is_approved(&cause, key) {
+        let is_permitted = expected.is_approved(&cause, key) || !is_kept && expected.needs_no_approval(&cause);
+        if needs_approval && !is_permitted {
             let message = format!("the agent of {} deleted {cause}, and with it {key}", self.cluster);
             return Err(Violation { oracle: "nothing-foreign-touched", message });
         }

@@ -111,7 +111,7 @@ impl Library {
             }
             Step::Partition(link) | Step::Repair(link) => link.between.iter().try_for_each(|name| check_host(name)),
             Step::Latency(latency) => latency.between.iter().try_for_each(|name| check_host(name)),
-            Step::Kill(name) | Step::Restart(name) => check_host(name),
+            Step::Kill(name) | Step::Restart(name) | Step::Pause(name) | Step::Continue(name) => check_host(name),
             Step::StallFor(BrokerRef { broker }) | Step::ResumeFor(BrokerRef { broker }) => check_broker(broker),
             Step::Quiet(quiet) => check_agent(&quiet.cluster),
             Step::Fail(fault) => check_agent(&fault.cluster),

@@ -68,6 +68,10 @@ pub enum Step {
     Kill(String),
     /// Starts a killed process again.
     Restart(String),
+    /// Stops the process of a host, as SIGSTOP does.
+    Pause(String),
+    /// Lets a stopped process go on.
+    Continue(String),
     /// Makes requests of the agent to the API server of a cluster fail.
     Fail(ClusterFault),
     /// Ends the faults of the API server of a cluster.

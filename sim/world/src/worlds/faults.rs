@@ -13,6 +13,8 @@ enum FaultKind {
     KillAgent,
     KillBroker,
     KillApiServer,
+    PauseAgent,
+    PauseBroker,
     Partition,
     Latency,
     Refuse,
@@ -23,10 +25,12 @@ enum FaultKind {
     RestoreEtcd,
 }
 
-const KINDS: [FaultKind; 11] = [
+const KINDS: [FaultKind; 13] = [
     FaultKind::KillAgent,
     FaultKind::KillBroker,
     FaultKind::KillApiServer,
+    FaultKind::PauseAgent,
+    FaultKind::PauseBroker,
     FaultKind::Partition,
     FaultKind::Latency,
     FaultKind::Refuse,
@@ -88,11 +92,14 @@ impl RandomFaults {
         let broker = broker_name(rng.between(0, fleet.brokers as u64 - 1) as usize);
         let api = format!("{cluster}-api");
         let kill = |host: String| (vec![Step::Kill(host.clone())], Some(Step::Restart(host)));
+        let pause = |host: String| (vec![Step::Pause(host.clone())], Some(Step::Continue(host)));
         let other = if rng.chance(1, 2) { broker.clone() } else { api.clone() };
         match *choose(rng, &self.kinds) {
             FaultKind::KillAgent => kill(process),
             FaultKind::KillBroker => kill(broker),
             FaultKind::KillApiServer => kill(api),
+            FaultKind::PauseAgent => pause(process),
+            FaultKind::PauseBroker => pause(broker),
             FaultKind::Partition => {
                 let link = Link { between: [process, other] };
                 (vec![Step::Partition(link.clone())], Some(Step::Repair(link)))

@@ -130,7 +130,7 @@ impl Generator {
 
 fn is_end_of_broker_fault(step: &Step) -> bool {
     match step {
-        Step::Restart(host) => host.starts_with("broker"),
+        Step::Restart(host) | Step::Continue(host) => host.starts_with("broker"),
         Step::Resume | Step::ResumeFor(_) => true,
         _ => false,
     }

@@ -19,12 +19,13 @@ enum Operation {
     Unlabel,
     Annotate,
     Approve,
+    Reject,
     Deactivate,
     Activate,
     RecreateAgent,
 }
 
-const WEIGHTS: [(u64, Operation); 11] = [
+const WEIGHTS: [(u64, Operation); 12] = [
     (40, Operation::Submit),
     (6, Operation::Delete),
     (8, Operation::Target),
@@ -33,6 +34,7 @@ const WEIGHTS: [(u64, Operation); 11] = [
     (2, Operation::Unlabel),
     (6, Operation::Annotate),
     (6, Operation::Approve),
+    (3, Operation::Reject),
     (2, Operation::Deactivate),
     (4, Operation::Activate),
     (1, Operation::RecreateAgent),
@@ -63,6 +65,7 @@ pub fn operate(rng: &mut SeededRng, stack: &mut RandomStack, agents: &[String]) 
         Operation::Unlabel => Step::Unlabel(label),
         Operation::Annotate => annotate(rng, name),
         Operation::Approve => Step::Approve(StackRef { stack: name }),
+        Operation::Reject => Step::Reject(StackRef { stack: name }),
         Operation::Deactivate => Step::Activate(Activation { agent, active: false }),
         Operation::Activate => Step::Activate(Activation { agent, active: true }),
         Operation::RecreateAgent => {

@@ -94,7 +94,7 @@ fn uses_only(step: &Step, fleet: &Fleet) -> bool {
         Step::SnapshotEtcd(cluster) | Step::RestoreEtcd(cluster) | Step::Heal(cluster) => has_agent(&cluster.cluster),
         Step::Partition(link) | Step::Repair(link) => link.between.iter().all(|host| fleet.has_host(host)),
         Step::Latency(latency) => latency.between.iter().all(|host| fleet.has_host(host)),
-        Step::Kill(host) | Step::Restart(host) => fleet.has_host(host),
+        Step::Kill(host) | Step::Restart(host) | Step::Pause(host) | Step::Continue(host) => fleet.has_host(host),
         Step::StallFor(BrokerRef { broker }) | Step::ResumeFor(BrokerRef { broker }) => fleet.has_host(broker),
         Step::Fail(fault) => has_agent(&fault.cluster),
         Step::Create(create) => has_agent(&create.cluster),

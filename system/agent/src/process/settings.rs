@@ -2,7 +2,7 @@
 
 use http::Uri;
 use sindri_model::ServiceAccount;
-use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
+use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType, VERSION};
 
 /// Command that previews the next passes.
 pub const PLAN: &str = "plan";
@@ -171,7 +171,7 @@ pub const OTLP_ENDPOINT: Setting = Setting::otlp_endpoint("agent.otlp.endpoint")
 /// Program and settings of the agent.
 pub static PROGRAM: Program = Program {
     name: "sindri-agent",
-    version: env!("CARGO_PKG_VERSION"),
+    version: VERSION,
     about: "Keeps one cluster at the state that the broker declares for it.",
     prefix: "SINDRI__AGENT__",
     section: "agent.",

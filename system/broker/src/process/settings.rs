@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, Command};
 use sindri_broker::TrustedProxies;
 use sindri_client::is_secure_url;
-use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType};
+use sindri_process::{CustomType, MASK, Program, Rule, Setting, SettingType, VERSION};
 
 /// Type of a database URL, which may contain a password.
 const DATABASE: CustomType = CustomType {
@@ -315,7 +315,7 @@ pub const WORKERS: Setting = Setting {
 /// The broker program.
 pub static PROGRAM: Program = Program {
     name: "sindri-broker",
-    version: env!("CARGO_PKG_VERSION"),
+    version: VERSION,
     about: "Stores the stacks of every cluster and serves their agents.",
     prefix: "SINDRI__BROKER__",
     section: "",

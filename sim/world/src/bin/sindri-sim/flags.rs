@@ -47,6 +47,9 @@ pub struct SimFlags {
     /// Begin no world after one has failed.
     #[arg(long, requires = "worlds")]
     pub fail_fast: bool,
+    /// Fail if this process has needed more memory than this.
+    #[arg(long, value_name = "MB", requires = "worlds")]
+    pub memory_max: Option<u64>,
     /// Run only this share of the worlds, so that N machines run all of them.
     #[arg(long, value_name = "I/N", requires = "worlds")]
     pub shard: Option<Shard>,

@@ -7,6 +7,7 @@ mod determinism;
 mod exploration;
 mod flags;
 mod goals;
+mod memory;
 mod output;
 mod pool;
 mod real_time;

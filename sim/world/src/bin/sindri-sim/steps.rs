@@ -8,6 +8,7 @@ pub fn begins_fault(step: &Step) -> Option<&'static str> {
         Step::Kill(host) if host.starts_with("broker") => "kill broker",
         Step::Kill(host) if host.ends_with("-api") => "kill API server",
         Step::Kill(_) => "kill agent",
+        Step::Pause(_) => "pause",
         Step::Partition(_) => "partition",
         Step::Latency(_) => "latency",
         Step::Fail(_) => "fail",
@@ -21,6 +22,7 @@ pub fn begins_fault(step: &Step) -> Option<&'static str> {
 pub fn ends_fault(begun: &Step, step: &Step) -> bool {
     match (begun, step) {
         (Step::Kill(dead), Step::Restart(host)) => dead == host,
+        (Step::Pause(paused), Step::Continue(host)) => paused == host,
         (Step::Partition(cut), Step::Repair(link)) => cut.between == link.between,
         (Step::Latency(slow), Step::Latency(link)) => slow.between == link.between,
         (Step::Fail(fault), Step::Heal(healed)) => fault.cluster == healed.cluster,
@@ -34,7 +36,13 @@ pub fn ends_fault(begun: &Step, step: &Step) -> bool {
 fn may_end_fault(step: &Step) -> bool {
     matches!(
         step,
-        Step::Restart(_) | Step::Repair(_) | Step::Heal(_) | Step::Resume | Step::ResumeFor(_) | Step::RestoreEtcd(_)
+        Step::Restart(_)
+            | Step::Continue(_)
+            | Step::Repair(_)
+            | Step::Heal(_)
+            | Step::Resume
+            | Step::ResumeFor(_)
+            | Step::RestoreEtcd(_)
     )
 }
 

@@ -13,6 +13,7 @@ use sindri_world::worlds::{generate, minimise};
 
 use crate::flags::SimFlags;
 use crate::goals::Goals;
+use crate::memory::peak_megabytes;
 use crate::pool::run_all;
 use crate::real_time::now;
 use crate::report::{NamedRun, Report, Table};
@@ -57,6 +58,8 @@ pub struct Totals {
     steps: BTreeMap<String, u64>,
     goals: Goals,
     failed: Vec<FailedWorld>,
+    /// True if the worlds needed more memory than permitted.
+    is_too_large: bool,
     pub report: Report,
 }
 
@@ -101,6 +104,14 @@ pub fn run_worlds(Plan { first, count, time_max }: Plan, flags: &SimFlags) -> Re
     totals.wall_time = now() - started;
     totals.print_progress(started);
     totals.print_groups();
+    let peak = peak_megabytes();
+    totals.is_too_large = flags.memory_max.is_some_and(|most| peak > most);
+    if let Some(most) = flags.memory_max.filter(|most| peak > *most) {
+        println!(
+            "{} worlds needed {peak} MB, more than {most} MB: a run does not give back what it took",
+            totals.worlds
+        );
+    }
     if flags.coverage {
         totals.goals.list().for_each(|(goal, count)| println!("{count:>9}  {goal}"));
     }
@@ -179,13 +190,14 @@ impl Totals {
 
     fn print_progress(&self, started: Instant) {
         eprintln!(
-            "  {:>6.1} s  {:>7} worlds {:>8.1} virtual hours {:>8} operations {:>7} faults  {} violations",
+            "  {:>6.1} s  {:>7} worlds {:>8.1} virtual hours {:>8} operations {:>7} faults  {} violations  {} MB",
             (now() - started).as_secs_f64(),
             self.worlds,
             self.virtual_time.as_secs_f64() / 3600.0,
             self.operations,
             self.faults,
             self.failed.len(),
+            peak_megabytes(),
         );
     }
 
@@ -202,7 +214,7 @@ impl Totals {
 
     /// Returns true if nothing was violated.
     pub fn is_green(&self) -> bool {
-        self.failed.is_empty()
+        self.failed.is_empty() && !self.is_too_large
     }
 
     /// Returns the fields of the JSON result.
@@ -220,7 +232,7 @@ impl Totals {
         json!({
             "worlds": self.worlds, "first_seed": self.first, "operations": self.operations, "faults": self.faults,
             "virtual_seconds": self.virtual_time.as_secs_f64(), "wall_seconds": self.wall_time.as_secs_f64(),
-            "violations": violations, "goals_unreached": self.goals.unreached(),
+            "violations": violations, "peak_megabytes": peak_megabytes(), "goals_unreached": self.goals.unreached(),
         })
     }
 }

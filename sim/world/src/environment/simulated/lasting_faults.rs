@@ -1,4 +1,4 @@
-//! Dead hosts and partitions that are in effect, each with its causes. A fault of the scenario lasts until the scenario ends it,
+//! Dead and paused hosts and partitions that are in effect, each with its causes. A fault of the scenario lasts until the scenario ends it,
 //! also if an explored fault of the same host or link ends meanwhile.
 
 use std::collections::BTreeSet;
@@ -17,6 +17,8 @@ pub enum Cause {
 pub enum LastingFault {
     /// The process on this host was killed.
     Dead(String),
+    /// The process on this host is stopped.
+    Paused(String),
     /// These hosts cannot reach each other; in the order of their names.
     Partition([String; 2]),
 }

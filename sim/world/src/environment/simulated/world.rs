@@ -299,7 +299,7 @@ impl SimulatedWorld {
         self.lasting_faults.contains(&LastingFault::Dead(name.to_owned()))
     }
 
-    /// Kills a host or separates two, unless another cause has done so.
+    /// Kills or pauses a host or separates two, unless another cause has done so.
     fn begin_fault(&mut self, fault: LastingFault, cause: Cause) -> Result<(), StepError> {
         match fault.clone() {
             LastingFault::Partition([one, other]) => {
@@ -316,11 +316,18 @@ impl SimulatedWorld {
                     self.engine.kill(host);
                 }
             }
+            LastingFault::Paused(name) => {
+                let host = self.host(&name)?;
+                if self.lasting_faults.begin(fault, cause) {
+                    trace::record("world", &format!("~ pause {name}"));
+                    self.engine.pause(host);
+                }
+            }
         }
         Ok(())
     }
 
-    /// Restarts a host or repairs a partition, unless it has another cause too.
+    /// Restarts a host, lets it go on or repairs a partition, unless it has another cause too.
     fn end_fault(&mut self, fault: LastingFault, cause: Cause) -> Result<(), StepError> {
         match fault.clone() {
             LastingFault::Partition([one, other]) => {
@@ -335,6 +342,13 @@ impl SimulatedWorld {
                 if self.lasting_faults.end(fault, cause) {
                     trace::record("world", &format!("~ restart {name}"));
                     self.engine.restart(host);
+                }
+            }
+            LastingFault::Paused(name) => {
+                let host = self.host(&name)?;
+                if self.lasting_faults.end(fault, cause) {
+                    trace::record("world", &format!("~ continue {name}"));
+                    self.engine.resume(host);
                 }
             }
         }
@@ -456,6 +470,8 @@ impl Environment for SimulatedWorld {
             }
             HostAction::Kill(name) => self.begin_fault(LastingFault::Dead(name), Cause::Scenario)?,
             HostAction::Restart(name) => self.end_fault(LastingFault::Dead(name), Cause::Scenario)?,
+            HostAction::Pause(name) => self.begin_fault(LastingFault::Paused(name), Cause::Scenario)?,
+            HostAction::Continue(name) => self.end_fault(LastingFault::Paused(name), Cause::Scenario)?,
             HostAction::Backup => {
                 trace::record("world", "~ backup");
                 self.backup = Some(disk::copy_files());
