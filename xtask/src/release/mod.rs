@@ -1,4 +1,4 @@
-//! What is shipped: static binaries of this machine's architecture, as container images and as archives.
+//! Images and archives of the project: static binaries of the architecture of this machine.
 
 mod archive;
 mod binaries;
