@@ -1,9 +1,9 @@
-//! Errors of commands and their exit codes: 2 for invalid usage, 1 for all other errors.
-
-use std::process::ExitCode;
+//! Errors of commands, and the exit code of each.
 
 use sindri_client::{ClientError, ClientSetupError};
 use thiserror::Error;
+
+use crate::exit::Exit;
 
 /// A failed command. The message is one sentence, or one line per error in a file.
 #[derive(Debug, Error)]
@@ -17,10 +17,10 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) => ExitCode::from(2),
-            Self::Operation(_) => ExitCode::FAILURE,
+            Self::Usage(_) => Exit::Usage,
+            Self::Operation(_) => Exit::Failed,
         }
     }
 }

@@ -6,6 +6,7 @@
 mod admins;
 mod agents;
 mod approvals;
+mod audit;
 mod bounded_http;
 mod broker_kind;
 mod client;
@@ -22,7 +23,9 @@ mod status;
 mod target_state;
 mod tls;
 mod transport;
+mod webhooks;
 
+pub use audit::AuditQuery;
 pub use bounded_http::BoundedHttp;
 pub use client::{Client, Limits};
 pub use connector::{Connector, ConnectorStream};
@@ -33,3 +36,4 @@ pub use root_cause::root_cause;
 pub use secure_url::{is_secure_endpoint, is_secure_url};
 pub use target_state::TargetStateResponse;
 pub use tls::{Trust, TrustError, with_tls};
+pub use webhooks::CreatedWebhook;

@@ -1,17 +1,27 @@
 //! `sindri stack create`, `suspend`, `resume` and `release`, and `sindri delete`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use sindri_client::Client;
 use sindri_model::policy::{REMOVAL_ANNOTATION, SUSPEND_ANNOTATION};
 use sindri_model::wire::{NewGenerator, NewStack};
 use sindri_model::{GeneratorId, StackId};
 
+use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
-use crate::output::{print, print_or_fail};
+use crate::output::print_or_fail;
+use crate::session::Session;
 
 /// Generator that is created for operators who do not use generators.
 const DEFAULT_GENERATOR: &str = "default";
+
+#[derive(Args)]
+pub(crate) struct Delete {
+    /// Name or id of the stack.
+    stack: String,
+    #[command(flatten)]
+    confirmation: Confirmation,
+}
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -43,20 +53,23 @@ pub(crate) enum Command {
     },
 }
 
-pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure> {
+pub(crate) async fn run(session: &Session, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Create { name, generator } => {
-            let generator_id = find_or_create_generator(client, generator.as_deref()).await?;
-            let stack = client.create_stack(&NewStack { name, description: None, generator_id }).await?;
-            print(&format!("stack {} ({})\n", stack.name, stack.id))
-        }
-        Command::Suspend { stack, agents } => suspend(client, &stack, &agents).await,
-        Command::Resume { stack } => resume(client, &stack).await,
-        Command::Release { stack } => release(client, &stack).await,
+        Command::Create { name, generator } => create(session, name, generator.as_deref()).await,
+        Command::Suspend { stack, agents } => suspend(session, &stack, &agents).await,
+        Command::Resume { stack } => resume(session, &stack).await,
+        Command::Release { stack } => release(session, &stack).await,
     }
 }
 
-async fn suspend(client: &Client, stack: &str, agents: &[String]) -> Result<(), Failure> {
+async fn create(session: &Session, name: String, generator: Option<&str>) -> Result<(), Failure> {
+    let generator_id = find_or_create_generator(session, generator).await?;
+    let stack = session.client.create_stack(&NewStack { name, description: None, generator_id }).await?;
+    session.output.print_change(&stack, &format!("stack {} ({})", stack.name, stack.id))
+}
+
+async fn suspend(session: &Session, stack: &str, agents: &[String]) -> Result<(), Failure> {
+    let client = &session.client;
     let stack = names::find_stack(client, stack).await?;
     let mut suspended = Vec::new();
     for agent in agents {
@@ -67,23 +80,24 @@ async fn suspend(client: &Client, stack: &str, agents: &[String]) -> Result<(), 
         names => (names.clone(), format!("the clusters of {names}")),
     };
     set_annotation(client, stack.id, SUSPEND_ANNOTATION, Some(&value)).await?;
-    print(&format!("stack {} is suspended on {place}: nothing of it is written, and drift is reported\n", stack.name))
+    let sentence =
+        format!("stack {} is suspended on {place}: nothing of it is written, and drift is reported", stack.name);
+    session.output.print_change(&stack, &sentence)
 }
 
-async fn resume(client: &Client, stack: &str) -> Result<(), Failure> {
-    let stack = names::find_stack(client, stack).await?;
-    set_annotation(client, stack.id, SUSPEND_ANNOTATION, None).await?;
-    print(&format!("stack {} is written again on every cluster\n", stack.name))
+async fn resume(session: &Session, stack: &str) -> Result<(), Failure> {
+    let stack = names::find_stack(&session.client, stack).await?;
+    set_annotation(&session.client, stack.id, SUSPEND_ANNOTATION, None).await?;
+    session.output.print_change(&stack, &format!("stack {} is written again on every cluster", stack.name))
 }
 
-async fn release(client: &Client, stack: &str) -> Result<(), Failure> {
-    let stack = names::find_stack(client, stack).await?;
-    set_annotation(client, stack.id, REMOVAL_ANNOTATION, Some("release")).await?;
-    client.delete_stack(stack.id).await?;
-    print(&format!(
-        "stack {} is deleted; each agent that received it keeps its objects, without their owner\n",
-        stack.name
-    ))
+async fn release(session: &Session, stack: &str) -> Result<(), Failure> {
+    let stack = names::find_stack(&session.client, stack).await?;
+    set_annotation(&session.client, stack.id, REMOVAL_ANNOTATION, Some("release")).await?;
+    session.client.delete_stack(stack.id).await?;
+    let sentence =
+        format!("stack {} is deleted; each agent that received it keeps its objects, without their owner", stack.name);
+    session.output.print_change(&stack, &sentence)
 }
 
 /// Sets an annotation of a stack, or removes it.
@@ -100,31 +114,39 @@ async fn set_annotation(client: &Client, stack: StackId, key: &str, value: Optio
 
 /// Returns the id of the generator with the name or id `requested`. Without one, returns the key's own generator, or
 /// for an administrator the default generator, which is created if it does not exist.
-async fn find_or_create_generator(client: &Client, requested: Option<&str>) -> Result<GeneratorId, Failure> {
-    if let (None, Some(own)) = (requested, client.whoami().await?.generator) {
+async fn find_or_create_generator(session: &Session, requested: Option<&str>) -> Result<GeneratorId, Failure> {
+    let client = &session.client;
+    if let Some(requested) = requested {
+        return Ok(names::find_generator(client, requested).await?.id);
+    }
+    if let Some(own) = client.whoami().await?.generator {
         return Ok(own);
     }
     let generators = client.list_generators().await?;
-    let name = requested.unwrap_or(DEFAULT_GENERATOR);
-    let found = generators.iter().find(|generator| generator.name == name || generator.id.to_string() == name);
-    match (found, requested) {
-        (Some(generator), _) => Ok(generator.id),
-        (None, Some(requested)) => Err(Failure::Usage(format!("there is no generator {requested}"))),
-        (None, None) => {
-            let created = client
-                .create_generator(&NewGenerator { name: name.to_owned(), description: None, key_expires_at: None })
-                .await?;
-            print_or_fail(&format!(
-                "generator {name} ({}), key, shown only once: {}\n",
-                created.generator.id, created.pak
-            ))?;
-            Ok(created.generator.id)
-        }
+    match generators.iter().find(|generator| generator.name == DEFAULT_GENERATOR) {
+        Some(generator) => Ok(generator.id),
+        None => create_default_generator(session).await,
     }
 }
 
-pub(crate) async fn delete(client: &Client, stack: &str) -> Result<(), Failure> {
-    let stack = names::find_stack(client, stack).await?;
-    client.delete_stack(stack.id).await?;
-    print(&format!("stack {} is deleted; each agent that received it removes its objects\n", stack.name))
+async fn create_default_generator(session: &Session) -> Result<GeneratorId, Failure> {
+    let name = DEFAULT_GENERATOR;
+    let request = NewGenerator { name: name.to_owned(), description: None, key_expires_at: None };
+    let created = session.client.create_generator(&request).await?;
+    let id = created.generator.id;
+    if session.output.format.is_for_people() {
+        print_or_fail(&format!("generator {name} ({id}), key, shown only once: {}\n", created.pak))?;
+    } else {
+        eprintln!("generator {name} ({id}) is created; sindri generator rotate-key {name} shows a key of it");
+    }
+    Ok(id)
+}
+
+pub(crate) async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
+    let stack = names::find_stack(&session.client, &arguments.stack).await?;
+    let question = format!("Delete stack {}? Each agent that received it removes its objects.", stack.name);
+    arguments.confirmation.ask(&question)?;
+    session.client.delete_stack(stack.id).await?;
+    let sentence = format!("stack {} is deleted; each agent that received it removes its objects", stack.name);
+    session.output.print_change(&stack, &sentence)
 }

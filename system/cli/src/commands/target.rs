@@ -2,11 +2,11 @@
 
 use clap::Args;
 use http::StatusCode;
-use sindri_client::{Client, ClientError};
+use sindri_client::ClientError;
 
 use crate::failure::Failure;
 use crate::names;
-use crate::output::print;
+use crate::session::Session;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -17,7 +17,8 @@ pub(crate) struct Arguments {
 }
 
 /// Registers the agent with the stack's generator if necessary. Succeeds if the target exists already.
-pub(crate) async fn add(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) async fn add(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+    let client = &session.client;
     let stack = names::find_stack(client, &arguments.stack).await?;
     let agent = names::find_agent(client, &arguments.agent).await?;
     match client.add_target(agent.id, stack.id).await {
@@ -27,10 +28,11 @@ pub(crate) async fn add(client: &Client, arguments: &Arguments) -> Result<(), Fa
         }
         other => ignore_conflict(other)?,
     }
-    print(&format!("stack {} is assigned to agent {}\n", stack.name, agent.name))
+    session.output.print_change(&stack, &format!("stack {} is assigned to agent {}", stack.name, agent.name))
 }
 
-pub(crate) async fn remove(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) async fn remove(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+    let client = &session.client;
     let stack = names::find_stack(client, &arguments.stack).await?;
     let agent = names::find_agent(client, &arguments.agent).await?;
     match client.remove_target(agent.id, stack.id).await {
@@ -39,7 +41,9 @@ pub(crate) async fn remove(client: &Client, arguments: &Arguments) -> Result<(),
         }
         other => other?,
     }
-    print(&format!("stack {} is no longer assigned to agent {}, which removes its objects\n", stack.name, agent.name))
+    let sentence =
+        format!("stack {} is no longer assigned to agent {}, which removes its objects", stack.name, agent.name);
+    session.output.print_change(&stack, &sentence)
 }
 
 fn is_unregistered(error: &ClientError) -> bool {

@@ -1,0 +1,14 @@
+//! The real command against the real broker, as processes.
+//!
+//! The binary of the broker must be next to that of this crate; `cargo build --release -p sindri-broker` builds it.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod admins;
+mod agents;
+mod approvals;
+mod contexts;
+mod errors;
+mod first_five_minutes;
+mod output;
+mod reporting_agent;
+mod support;
