@@ -2,7 +2,10 @@
 
 use clap::Subcommand;
 
-use crate::commands::{admin, agent, apply, approvals, context, events, login, stack, status, target, whoami};
+use crate::commands::{
+    admin, agent, apply, approvals, audit, completion, context, events, generator, key, login, stack, status, target,
+    version, webhook, whoami,
+};
 use crate::connect::{create_client, token_path};
 use crate::contexts::ContextStore;
 use crate::failure::Failure;
@@ -59,9 +62,20 @@ pub(crate) enum BrokerCommand {
     /// Manage stacks.
     #[command(subcommand)]
     Stack(stack::Command),
+    /// Manage generators, the clients that own stacks.
+    #[command(subcommand)]
+    Generator(generator::Command),
+    /// Manage webhooks.
+    #[command(subcommand)]
+    Webhook(webhook::Command),
     /// Manage administrators and their keys.
     #[command(subcommand)]
     Admin(admin::Command),
+    /// List access keys.
+    #[command(subcommand)]
+    Key(key::Command),
+    /// Show the audit log, newest entries first.
+    Audit(audit::Arguments),
     /// Show the owner of the key, and the broker.
     Whoami,
 }
@@ -76,23 +90,55 @@ pub(crate) enum LocalCommand {
     /// Manage contexts: brokers with their keys.
     #[command(subcommand)]
     Context(context::Command),
+    /// Show the versions of this program and of the broker.
+    Version(version::Arguments),
+    /// Print the completion script of a shell.
+    Completion(completion::CompletionArguments),
+    /// Write the manual pages to a directory.
+    #[command(hide = true)]
+    Man(completion::ManArguments),
+}
+
+/// Surroundings of a command.
+pub(crate) struct Invocation<'a> {
+    pub flags: &'a Flags,
+    pub store: Option<&'a ContextStore>,
+    pub output: Output,
+    /// Describes the whole command line.
+    pub describe: fn() -> clap::Command,
 }
 
 impl Command {
     /// Runs the command.
-    pub(crate) async fn run(self, flags: &Flags, store: Option<&ContextStore>, output: Output) -> Result<(), Failure> {
+    pub(crate) async fn run(self, invocation: &Invocation<'_>) -> Result<(), Failure> {
         match self {
-            Self::Local(LocalCommand::Context(command)) => context::run(command, flags, store, output).await,
-            Self::Local(LocalCommand::Login(arguments)) => {
-                login::run(&arguments, &token_path(&Settings::select(flags, store)?)?).await
-            }
-            Self::Local(LocalCommand::Logout) => login::log_out(&token_path(&Settings::select(flags, store)?)?).await,
             Self::Broker(command) => {
-                let settings = Settings::select(flags, store)?;
-                let client = create_client(&settings, output.now.as_second()).await?;
+                let settings = invocation.select_settings()?;
+                let client = create_client(&settings, invocation.output.now.as_second()).await?;
                 let Settings { broker, context, .. } = settings;
-                command.run(&Session { client, broker, context, output }).await
+                command.run(&Session { client, broker, context, output: invocation.output }).await
             }
+            Self::Local(command) => command.run(invocation).await,
+        }
+    }
+}
+
+impl Invocation<'_> {
+    fn select_settings(&self) -> Result<Settings, Failure> {
+        Settings::select(self.flags, self.store)
+    }
+}
+
+impl LocalCommand {
+    async fn run(self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+        let Invocation { flags, store, output, describe } = *invocation;
+        match self {
+            Self::Login(arguments) => login::run(&arguments, &token_path(&invocation.select_settings()?)?).await,
+            Self::Logout => login::log_out(&token_path(&invocation.select_settings()?)?).await,
+            Self::Context(command) => context::run(command, flags, store, output).await,
+            Self::Version(arguments) => version::run(&arguments, &invocation.select_settings()?, output).await,
+            Self::Completion(arguments) => completion::print_script(&arguments, describe()),
+            Self::Man(arguments) => completion::write_pages(&arguments, describe()),
         }
     }
 }
@@ -112,6 +158,10 @@ impl BrokerCommand {
             Self::Agent(command) => agent::run(session, command).await,
             Self::Stack(command) => stack::run(session, command).await,
             Self::Admin(command) => admin::run(session, command).await,
+            Self::Generator(command) => generator::run(session, command).await,
+            Self::Webhook(command) => webhook::run(session, command).await,
+            Self::Key(command) => key::run(session, &command).await,
+            Self::Audit(arguments) => audit::run(session, &arguments).await,
             Self::Whoami => whoami::run(session).await,
         }
     }

@@ -12,25 +12,34 @@ use crate::private_file;
 use crate::settings::{Credential, Settings};
 use crate::token_file::TokenFile;
 
-/// Creates a client with the credential of the settings. The trusted authorities of the machine are loaded for https only.
+/// Creates a client with the credential of the settings. People want to know that a broker is older than this program, so
+/// it rejects fields that it does not know.
 pub(crate) async fn create_client(settings: &Settings, now_seconds: i64) -> Result<Client, Failure> {
     let credential = read_credential(settings, now_seconds).await?;
+    Ok(create_client_without_key(settings)?.with_key(&credential)?.with_strict_requests())
+}
+
+/// Creates a client for operations that need no key. The trusted authorities of the machine are loaded for https only.
+pub(crate) fn create_client_without_key(settings: &Settings) -> Result<Client, Failure> {
     let base_url = parse_url(&settings.broker)?;
     let mut connector = HttpConnector::new();
     // Disables Nagle's algorithm, which delays the last packet of a bundle until the previous ones are acknowledged.
     connector.set_nodelay(true);
-    let client = if base_url.scheme() == Some(&Scheme::HTTPS) {
-        connector.enforce_http(false);
-        Client::new(with_tls(connector, &load_trust(settings.broker_ca_file.as_deref())?), base_url, &credential)
-    } else {
-        Client::new(connector, base_url, &credential)
-    };
-    Ok(client?.with_strict_requests())
+    if base_url.scheme() != Some(&Scheme::HTTPS) {
+        return Ok(Client::without_key(connector, base_url)?);
+    }
+    connector.enforce_http(false);
+    Ok(Client::without_key(with_tls(connector, &load_trust(settings.broker_ca_file.as_deref())?), base_url)?)
 }
 
 /// Parses the URL of a broker.
 pub(crate) fn parse_url(broker: &str) -> Result<Uri, Failure> {
-    broker.parse().map_err(|_| Failure::Usage(format!("{broker:?} is not a URL; a broker is like https://HOST:PORT")))
+    let is_complete = |url: &Uri| {
+        [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&url.scheme())
+            && url.host().is_some_and(|host| !host.is_empty())
+    };
+    let url = broker.parse().ok().filter(is_complete);
+    url.ok_or_else(|| Failure::Usage(format!("{broker:?} is not the URL of a broker, which is like https://HOST:PORT")))
 }
 
 /// Loads the trusted certificate authorities.

@@ -22,17 +22,19 @@ mod resources;
 mod secret_input;
 mod session;
 mod settings;
+mod since;
 mod token_file;
 mod traces;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use jiff::Timestamp;
 use sindri_process::TraceExport;
 use sindri_traces::{SPANS, run_in_request};
 
 use arguments::Arguments;
+use command::Invocation;
 use contexts::ContextStore;
 use environment::Environment;
 use exit::Exit;
@@ -59,7 +61,7 @@ fn run(Arguments { flags, command }: Arguments) -> Result<(), Failure> {
     let result = runtime.block_on(run_in_request(
         Some(traces::new_request()),
         || tracing::trace_span!(target: SPANS, "sindri", otel.kind = "client"),
-        command.run(&flags, store.as_ref(), output),
+        command.run(&Invocation { flags: &flags, store: store.as_ref(), output, describe: Arguments::command }),
     ));
     traces.into_iter().for_each(TraceExport::end);
     result

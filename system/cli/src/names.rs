@@ -1,7 +1,8 @@
-//! Lookup of administrators, agents, generators and stacks by name or id.
+//! Lookup of administrators, agents, generators, stacks and webhooks by name or id.
 
+use http::StatusCode;
 use sindri_client::Client;
-use sindri_model::wire::{Admin, Agent, Generator, Stack};
+use sindri_model::wire::{Admin, Agent, Generator, Stack, WebhookResponse};
 use sindri_process::levenshtein_distance;
 
 use crate::failure::Failure;
@@ -23,9 +24,33 @@ pub(crate) async fn find_stack(client: &Client, name: &str) -> Result<Stack, Fai
 
 /// Finds the generator with this name or id.
 pub(crate) async fn find_generator(client: &Client, name: &str) -> Result<Generator, Failure> {
-    find_one(client.list_generators().await?, "generator", name, |generator| {
-        (&generator.name, generator.id.to_string())
-    })
+    find_one(list_generators(client).await?, "generator", name, |generator| (&generator.name, generator.id.to_string()))
+}
+
+/// Lists the generators that the key may read: all, or for the key of a generator this one.
+pub(crate) async fn list_generators(client: &Client) -> Result<Vec<Generator>, Failure> {
+    match client.list_generators().await {
+        Err(error) if error.status() == Some(StatusCode::FORBIDDEN) => match client.whoami().await?.generator {
+            Some(own) => Ok(vec![client.get_generator(own).await?]),
+            None => Err(error.into()),
+        },
+        other => Ok(other?),
+    }
+}
+
+/// Finds the webhook with this name or id.
+pub(crate) async fn find_webhook(client: &Client, name: &str) -> Result<WebhookResponse, Failure> {
+    find_one(client.list_webhooks().await?, "webhook", name, |webhook| (&webhook.name, webhook.id.to_string()))
+}
+
+/// Finds the id of the administrator, agent or generator with this name or id.
+pub(crate) async fn find_actor(client: &Client, name: &str) -> Result<String, Failure> {
+    let admins = client.list_admins().await?.into_iter().map(|admin| (admin.name, admin.id.to_string()));
+    let agents = client.list_agents().await?.into_iter().map(|agent| (agent.name, agent.id.to_string()));
+    let generators =
+        client.list_generators().await?.into_iter().map(|generator| (generator.name, generator.id.to_string()));
+    let actors = admins.chain(agents).chain(generators).collect();
+    Ok(find_one(actors, "administrator, agent or generator", name, |(name, id)| (name, id.clone()))?.1)
 }
 
 /// Returns the only candidate with this name or id.
@@ -46,7 +71,7 @@ fn find_one<T>(
             let suggestion = suggest(name, candidates.iter().map(|candidate| name_and_id(candidate).0.as_str()));
             Err(Failure::Usage(format!("there is no {noun} {name}{suggestion}")))
         }
-        _ => Err(Failure::Usage(format!("several {noun}s have the name {name}: use the id instead"))),
+        _ => Err(Failure::Usage(format!("more than one {noun} has the name {name}: use the id instead"))),
     }
 }
 
@@ -68,7 +93,7 @@ mod tests {
         let find = |wanted: &str| find_one(candidates(), "stack", wanted, |(id, name)| (name, format!("id-{id}")));
         assert_eq!(find("a").unwrap().1, "a");
         assert_eq!(find("id-2").unwrap().0, 2);
-        assert_eq!(find("b").unwrap_err().to_string(), "several stacks have the name b: use the id instead");
+        assert_eq!(find("b").unwrap_err().to_string(), "more than one stack has the name b: use the id instead");
         assert_eq!(find("other").unwrap_err().to_string(), "there is no stack other");
         assert_eq!(find("chekout").unwrap_err().to_string(), "there is no stack chekout: did you mean checkout?");
     }

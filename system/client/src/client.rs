@@ -149,10 +149,7 @@ impl Call {
 impl Client {
     /// Creates a client of the broker at `base_url` (`http://HOST:PORT`, with or without a path) with the key `pak`.
     pub fn new<C: Connector>(connector: C, base_url: Uri, pak: &str) -> Result<Self, ClientSetupError> {
-        let mut authorization =
-            HeaderValue::try_from(format!("Bearer {}", pak.trim())).map_err(|_| ClientSetupError::Key)?;
-        authorization.set_sensitive(true);
-        Ok(Self { authorization: Some(authorization), ..Self::without_key(connector, base_url)? })
+        Self::without_key(connector, base_url)?.with_key(pak)
     }
 
     /// Creates a client for operations that need no key.
@@ -170,6 +167,15 @@ impl Client {
             process: None,
             broker_kind: ObservedKind::default(),
         })
+    }
+
+    /// Returns the same client with the key `pak`.
+    pub fn with_key(mut self, pak: &str) -> Result<Self, ClientSetupError> {
+        let authorization = HeaderValue::try_from(format!("Bearer {}", pak.trim()));
+        let mut authorization = authorization.map_err(|_| ClientSetupError::Key)?;
+        authorization.set_sensitive(true);
+        self.authorization = Some(authorization);
+        Ok(self)
     }
 
     /// Returns the same client with other limits.

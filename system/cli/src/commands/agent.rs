@@ -3,22 +3,37 @@
 use clap::{Args, Subcommand};
 use sindri_model::wire::{AgentStatus, CreateAgentRequest, UpdateAgentRequest};
 
+use crate::commands::agent_labels;
+use crate::commands::labels::{AnnotationKeys, Annotations, Labels, accept_forbidden};
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
-use crate::new_key::KeyDestination;
+use crate::new_key::{KeyDestination, Rotation};
+use crate::resources::AgentDetails;
 use crate::session::Session;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List the agents.
     List,
+    /// Show one agent with its labels and annotations.
+    Show(Agent),
     /// Create an agent and print its key, which cannot be printed again.
     Create(Create),
     /// Let an agent apply its target state.
     Activate(Agent),
     /// Stop an agent from changing its cluster; it still sends heartbeats.
     Deactivate(Agent),
+    /// Add labels. The agent receives each stack with one of its labels.
+    Label(Labels),
+    /// Remove labels. The agent removes the stacks that it had by them.
+    Unlabel(Labels),
+    /// Add annotations. The agent receives each stack with one of its annotations.
+    Annotate(Annotations),
+    /// Remove annotations. The agent removes the stacks that it had by them.
+    Unannotate(AnnotationKeys),
+    /// Replace the key of an agent and print the new one, which cannot be printed again.
+    RotateKey(RotateKey),
     /// Delete an agent. Its key becomes invalid and the objects in its cluster stay; a new agent with the same name and
     /// cluster takes them over.
     Delete(Delete),
@@ -42,6 +57,16 @@ pub(crate) struct Create {
 }
 
 #[derive(Args)]
+pub(crate) struct RotateKey {
+    #[command(flatten)]
+    agent: Agent,
+    #[command(flatten)]
+    rotation: Rotation,
+    #[command(flatten)]
+    key: KeyDestination,
+}
+
+#[derive(Args)]
 pub(crate) struct Delete {
     #[command(flatten)]
     agent: Agent,
@@ -52,11 +77,36 @@ pub(crate) struct Delete {
 pub(crate) async fn run(session: &Session, command: Command) -> Result<(), Failure> {
     match command {
         Command::List => session.output.print_list(&session.client.list_agents().await?),
+        Command::Show(arguments) => show(session, &arguments.agent).await,
         Command::Create(arguments) => create(session, arguments).await,
         Command::Activate(arguments) => set_status(session, &arguments.agent, AgentStatus::Active).await,
         Command::Deactivate(arguments) => set_status(session, &arguments.agent, AgentStatus::Inactive).await,
+        Command::Label(arguments) => agent_labels::label(session, &arguments).await,
+        Command::Unlabel(arguments) => agent_labels::unlabel(session, &arguments).await,
+        Command::Annotate(arguments) => agent_labels::annotate(session, &arguments).await,
+        Command::Unannotate(arguments) => agent_labels::unannotate(session, &arguments).await,
+        Command::RotateKey(arguments) => rotate_key(session, &arguments).await,
         Command::Delete(arguments) => delete(session, &arguments).await,
     }
+}
+
+async fn show(session: &Session, agent: &str) -> Result<(), Failure> {
+    let client = &session.client;
+    let agent = names::find_agent(client, agent).await?;
+    let labels = accept_forbidden(client.list_agent_labels(agent.id).await)?;
+    let annotations = accept_forbidden(client.list_agent_annotations(agent.id).await)?;
+    let labels = labels.map(|labels| labels.into_iter().map(|label| label.label).collect());
+    let annotations = annotations
+        .map(|annotations| annotations.into_iter().map(|annotation| (annotation.key, annotation.value)).collect());
+    session.output.print_object(&AgentDetails { agent, labels, annotations })
+}
+
+async fn rotate_key(session: &Session, arguments: &RotateKey) -> Result<(), Failure> {
+    let request = arguments.rotation.to_request()?;
+    let agent = names::find_agent(&session.client, &arguments.agent.agent).await?;
+    let printer = arguments.key.prepare(session.output)?;
+    let rotated = session.client.rotate_agent_key(agent.id, &request).await?;
+    printer.print(&rotated.agent, &format!("agent {} has a new key", agent.name), &rotated.pak)
 }
 
 async fn create(session: &Session, arguments: Create) -> Result<(), Failure> {

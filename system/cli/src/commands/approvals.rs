@@ -38,11 +38,11 @@ impl Resource for ApprovalRow {
 
     fn columns() -> Vec<Column<Self>> {
         vec![
-            Column::new("ID", |row| Cell::text(row.approval.id)),
-            Column::new("STACK", |row| Cell::text(&row.stack)),
-            Column::new("AGENT", |row| Cell::text(&row.agent)),
-            Column::new("STATE", |row| Cell::text(row.approval.state)),
-            Column::new("REASONS", |row| Cell::text(row.approval.reasons.join("; "))),
+            Column::new("ID", |row: &Self| Cell::text(row.approval.id)),
+            Column::new("STACK", |row: &Self| Cell::text(&row.stack)),
+            Column::new("AGENT", |row: &Self| Cell::text(&row.agent)),
+            Column::new("STATE", |row: &Self| Cell::text(row.approval.state)),
+            Column::new("REASONS", |row: &Self| Cell::text(row.approval.reasons.join("; "))),
         ]
     }
 }

@@ -22,16 +22,16 @@ impl Resource for ConditionsRow {
 
     fn columns() -> Vec<Column<Self>> {
         vec![
-            Column::new("CLUSTER", |row| Cell::text(&row.0.cluster_name)),
-            Column::new("AGENT", |row| Cell::text(&row.0.name)),
-            Column::new("SEQUENCE", |row| Cell::optional(row.0.sequence_id)),
-            Column::new("ACCEPTED", |row| row.status(condition::ACCEPTED)),
-            Column::new("APPLIED", |row| row.status(condition::APPLIED)),
-            Column::new("READY", |row| row.status(condition::READY)),
-            Column::new("DRIFTED", |row| row.status(condition::DRIFTED)),
-            Column::new("BLOCKED", |row| row.status(condition::BLOCKED)),
-            Column::new("DELETING", |row| row.status(condition::DELETING)),
-            Column::new("REASON", |row| Cell::text(explain(&row.0.conditions))),
+            Column::new("CLUSTER", |row: &Self| Cell::text(&row.0.cluster_name)),
+            Column::new("AGENT", |row: &Self| Cell::text(&row.0.name)),
+            Column::new("SEQUENCE", |row: &Self| Cell::optional(row.0.sequence_id)),
+            Column::new("ACCEPTED", |row: &Self| row.status(condition::ACCEPTED)),
+            Column::new("APPLIED", |row: &Self| row.status(condition::APPLIED)),
+            Column::new("READY", |row: &Self| row.status(condition::READY)),
+            Column::new("DRIFTED", |row: &Self| row.status(condition::DRIFTED)),
+            Column::new("BLOCKED", |row: &Self| row.status(condition::BLOCKED)),
+            Column::new("DELETING", |row: &Self| row.status(condition::DELETING)),
+            Column::new("REASON", |row: &Self| Cell::text(explain(&row.0.conditions))),
         ]
     }
 }

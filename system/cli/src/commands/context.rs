@@ -84,9 +84,7 @@ async fn set(store: &ContextStore, name: &str, flags: &Flags, output: Output) ->
     check_name(name)?;
     let missing = || Failure::Usage("the URL of the broker is required: set --broker".to_owned());
     let broker = flags.broker.clone().ok_or_else(missing)?;
-    if parse_url(&broker)?.host().is_none() {
-        return Err(Failure::Usage(format!("{broker:?} is not the URL of a broker, which is like https://HOST:PORT")));
-    }
+    parse_url(&broker)?;
     let key_file = absolute(flags.key_file.as_ref())?;
     let key = match (&flags.key, &key_file) {
         (Some(key), _) => Some(Secret(key.clone())),

@@ -31,12 +31,12 @@ impl Resource for EventRow {
 
     fn columns() -> Vec<Column<Self>> {
         vec![
-            Column::new("TIME", |row| Cell::time(row.event.created_at)),
-            Column::new("AGENT", |row| Cell::text(&row.agent)),
-            Column::new("STACK", |row| Cell::text(&row.stack)),
-            Column::new("SEQUENCE", |row| Cell::text(row.sequence_id)),
-            Column::new("OUTCOME", |row| Cell::text(&row.outcome)),
-            Column::new("MESSAGE", |row| Cell::text(row.event.message.as_deref().unwrap_or_default())),
+            Column::new("TIME", |row: &Self| Cell::time(row.event.created_at)),
+            Column::new("AGENT", |row: &Self| Cell::text(&row.agent)),
+            Column::new("STACK", |row: &Self| Cell::text(&row.stack)),
+            Column::new("SEQUENCE", |row: &Self| Cell::text(row.sequence_id)),
+            Column::new("OUTCOME", |row: &Self| Cell::text(&row.outcome)),
+            Column::new("MESSAGE", |row: &Self| Cell::text(row.event.message.as_deref().unwrap_or_default())),
         ]
     }
 }

@@ -35,10 +35,10 @@ impl Resource for Row {
 
     fn columns() -> Vec<Column<Self>> {
         vec![
-            Column::new("STACK", |row| Cell::text(&row.stack)),
-            Column::new("SEQUENCE", |row| Cell::text(&row.sequence)),
-            Column::new("AGENT", |row| Cell::text(&row.agent)),
-            Column::new("STATUS", |row| Cell::text(&row.status)),
+            Column::new("STACK", |row: &Self| Cell::text(&row.stack)),
+            Column::new("SEQUENCE", |row: &Self| Cell::text(&row.sequence)),
+            Column::new("AGENT", |row: &Self| Cell::text(&row.agent)),
+            Column::new("STATUS", |row: &Self| Cell::text(&row.status)),
         ]
     }
 }

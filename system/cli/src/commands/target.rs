@@ -4,6 +4,7 @@ use clap::Args;
 use http::StatusCode;
 use sindri_client::ClientError;
 
+use crate::commands::labels::accept_existing;
 use crate::failure::Failure;
 use crate::names;
 use crate::session::Session;
@@ -23,10 +24,20 @@ pub(crate) async fn add(session: &Session, arguments: &Arguments) -> Result<(), 
     let agent = names::find_agent(client, &arguments.agent).await?;
     match client.add_target(agent.id, stack.id).await {
         Err(error) if is_unregistered(&error) => {
-            ignore_conflict(client.register_agent(stack.generator_id, agent.id).await)?;
-            ignore_conflict(client.add_target(agent.id, stack.id).await)?;
+            let registered = client.register_agent(stack.generator_id, agent.id).await;
+            if let Err(error) = &registered
+                && error.status() == Some(StatusCode::FORBIDDEN)
+            {
+                return Err(Failure::Usage(format!(
+                    "agent {} is not registered with the generator of stack {}: an administrator registers it with sindri \
+                     generator register {} {}",
+                    agent.name, stack.name, stack.generator_id, agent.name
+                )));
+            }
+            accept_existing(registered)?;
+            accept_existing(client.add_target(agent.id, stack.id).await)?;
         }
-        other => ignore_conflict(other)?,
+        other => accept_existing(other)?,
     }
     session.output.print_change(&stack, &format!("stack {} is assigned to agent {}", stack.name, agent.name))
 }
@@ -48,11 +59,4 @@ pub(crate) async fn remove(session: &Session, arguments: &Arguments) -> Result<(
 
 fn is_unregistered(error: &ClientError) -> bool {
     matches!(error, ClientError::Rejected { problem, .. } if problem.code == "agent_not_registered")
-}
-
-fn ignore_conflict<T>(result: Result<T, ClientError>) -> Result<(), Failure> {
-    match result {
-        Err(error) if error.status() == Some(StatusCode::CONFLICT) => Ok(()),
-        other => Ok(other.map(drop)?),
-    }
 }

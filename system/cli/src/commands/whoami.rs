@@ -27,11 +27,11 @@ impl Resource for Identity {
 
     fn columns() -> Vec<Column<Self>> {
         vec![
-            Column::new("ROLE", |identity| Cell::text(identity.role)),
-            Column::new("NAME", |identity| Cell::optional(identity.name.as_ref())),
-            Column::new("ID", |identity| Cell::optional(identity.id.as_ref())),
-            Column::new("BROKER", |identity| Cell::text(&identity.broker)),
-            Column::new("CONTEXT", |identity| Cell::optional(identity.context.as_ref())),
+            Column::new("ROLE", |identity: &Self| Cell::text(identity.role)),
+            Column::new("NAME", |identity: &Self| Cell::optional(identity.name.as_ref())),
+            Column::new("ID", |identity: &Self| Cell::optional(identity.id.as_ref())),
+            Column::new("BROKER", |identity: &Self| Cell::text(&identity.broker)),
+            Column::new("CONTEXT", |identity: &Self| Cell::optional(identity.context.as_ref())),
         ]
     }
 }

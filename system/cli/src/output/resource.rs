@@ -21,18 +21,18 @@ pub(crate) struct Column<T: ?Sized> {
     pub header: &'static str,
     /// True if only `--output wide` and the output of one object have the column.
     pub is_wide: bool,
-    pub cell: fn(&T) -> Cell,
+    pub cell: Box<dyn Fn(&T) -> Cell>,
 }
 
-impl<T> Column<T> {
+impl<T: ?Sized> Column<T> {
     /// Creates a column that every table has.
-    pub(crate) fn new(header: &'static str, cell: fn(&T) -> Cell) -> Self {
-        Self { header, is_wide: false, cell }
+    pub(crate) fn new(header: &'static str, cell: impl Fn(&T) -> Cell + 'static) -> Self {
+        Self { header, is_wide: false, cell: Box::new(cell) }
     }
 
     /// Creates a column that only wide tables and the output of one object have.
-    pub(crate) fn wide(header: &'static str, cell: fn(&T) -> Cell) -> Self {
-        Self { header, is_wide: true, cell }
+    pub(crate) fn wide(header: &'static str, cell: impl Fn(&T) -> Cell + 'static) -> Self {
+        Self { header, is_wide: true, cell: Box::new(cell) }
     }
 }
 

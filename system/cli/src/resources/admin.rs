@@ -13,13 +13,13 @@ impl Resource for Admin {
 
     fn columns() -> Vec<Column<Self>> {
         vec![
-            Column::new("NAME", |admin| Cell::text(&admin.name)),
-            Column::new("ROLE", |admin| Cell::text(admin.role.as_str())),
-            Column::new("KEY EXPIRES", |admin| match admin.key_expires_at {
+            Column::new("NAME", |admin: &Self| Cell::text(&admin.name)),
+            Column::new("ROLE", |admin: &Self| Cell::text(admin.role.as_str())),
+            Column::new("KEY EXPIRES", |admin: &Self| match admin.key_expires_at {
                 Some(time) => Cell::text(time),
                 None => Cell::text("never"),
             }),
-            Column::new("ID", |admin| Cell::text(admin.id)),
+            Column::new("ID", |admin: &Self| Cell::text(admin.id)),
         ]
     }
 }

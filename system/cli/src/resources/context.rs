@@ -38,11 +38,11 @@ impl Resource for ContextRow {
 
     fn columns() -> Vec<Column<Self>> {
         vec![
-            Column::new("NAME", |context| Cell::text(&context.name)),
-            Column::new("CURRENT", |context| Cell::text(if context.is_current { "yes" } else { "-" })),
-            Column::new("BROKER", |context| Cell::text(&context.broker)),
-            Column::new("CREDENTIAL", |context| Cell::text(&context.credential)),
-            Column::wide("CERTIFICATE AUTHORITIES", |context| Cell::optional(context.broker_ca_file.as_ref())),
+            Column::new("NAME", |context: &Self| Cell::text(&context.name)),
+            Column::new("CURRENT", |context: &Self| Cell::text(if context.is_current { "yes" } else { "-" })),
+            Column::new("BROKER", |context: &Self| Cell::text(&context.broker)),
+            Column::new("CREDENTIAL", |context: &Self| Cell::text(&context.credential)),
+            Column::wide("CERTIFICATE AUTHORITIES", |context: &Self| Cell::optional(context.broker_ca_file.as_ref())),
         ]
     }
 }

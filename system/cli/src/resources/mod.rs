@@ -2,7 +2,15 @@
 
 mod admin;
 mod agent;
+mod audit;
 mod context;
+mod details;
+mod generator;
+mod key;
 mod stack;
+mod webhook;
 
+pub(crate) use agent::AgentDetails;
 pub(crate) use context::ContextRow;
+pub(crate) use generator::GeneratorDetails;
+pub(crate) use stack::StackDetails;

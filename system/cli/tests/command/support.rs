@@ -1,6 +1,7 @@
 //! A broker that ends with the test, and the command as a process.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -25,9 +26,14 @@ impl Broker {
         );
         let directory = tempfile::tempdir().unwrap();
         let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+        let encryption_key = directory.path().join("encryption.key");
+        std::fs::write(&encryption_key, "ab".repeat(32)).unwrap();
+        std::fs::set_permissions(&encryption_key, std::fs::Permissions::from_mode(0o600)).unwrap();
         let mut process = Command::new(program)
             .args(["--listen", "127.0.0.1:0", "--log", "off", "--database-url", &database, "--admin-key-file"])
             .arg(directory.path().join("key"))
+            .arg("--webhooks-encryption-key-file")
+            .arg(encryption_key)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
