@@ -2,6 +2,7 @@
 //!
 //! This file connects flags, contexts and commands; each command has its own file.
 
+mod advice;
 mod arguments;
 mod command;
 mod commands;
@@ -46,6 +47,9 @@ fn main() -> ExitCode {
         Ok(()) => Exit::Success.into(),
         Err(failure) => {
             eprintln!("sindri: {failure}");
+            if let Some(advice) = failure.advice() {
+                eprintln!("next: {advice}");
+            }
             failure.exit().into()
         }
     }

@@ -20,6 +20,7 @@ use sindri_traces::SPANS;
 use tracing::{Instrument, Span};
 
 use crate::broker_kind::ObservedKind;
+use crate::connection_failure::ConnectionFailure;
 use crate::connector::Connector;
 use crate::error::{ClientError, ClientSetupError, UNEXPLAINED_CODE};
 use crate::root_cause::root_cause;
@@ -253,7 +254,8 @@ impl Client {
             let deadline = self.limits.deadline + call.long_poll_wait;
             let result = tokio::time::timeout(deadline, self.send_without_timeout(call).instrument(call.span())).await;
             let response = result.unwrap_or_else(|_| {
-                Err(self.unreachable(call, format!("no response within {} s", deadline.as_secs_f32())))
+                let reason = format!("no response within {} s", deadline.as_secs_f32());
+                Err(self.unreachable(call, reason, ConnectionFailure::Other))
             })?;
             if response.status.as_u16() < 400 { Ok(response) } else { Err(to_rejected(call, &response)) }
         })
@@ -262,7 +264,8 @@ impl Client {
     async fn send_without_timeout(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
         let request = self.build_request(call)?;
         let response = self.transport.send(request).await;
-        let (head, body) = response.map_err(|error| self.unreachable(call, root_cause(&error)))?.into_parts();
+        let to_unreachable = |error| self.unreachable(call, root_cause(&error), ConnectionFailure::from_error(&error));
+        let (head, body) = response.map_err(to_unreachable)?.into_parts();
         let collected = Limited::new(body, self.limits.response_bytes_max).collect().await;
         let body = collected.map_err(|error| self.incomplete_body(call, &*error))?.to_bytes();
         Ok(CompleteResponse { status: head.status, headers: head.headers, body })
@@ -294,11 +297,12 @@ impl Client {
         if error.is::<LengthLimitError>() {
             return call.malformed_response(format!("it is larger than {} bytes", self.limits.response_bytes_max));
         }
-        self.unreachable(call, format!("the response was truncated: {}", root_cause(error)))
+        let reason = format!("the response was truncated: {}", root_cause(error));
+        self.unreachable(call, reason, ConnectionFailure::Other)
     }
 
-    fn unreachable(&self, call: &Call, reason: String) -> ClientError {
-        ClientError::Unreachable { operation: call.operation.clone(), broker: self.base_url.clone(), reason }
+    fn unreachable(&self, call: &Call, reason: String, failure: ConnectionFailure) -> ClientError {
+        ClientError::Unreachable { operation: call.operation.clone(), broker: self.base_url.clone(), reason, failure }
     }
 }
 

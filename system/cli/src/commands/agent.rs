@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use sindri_model::wire::{AgentStatus, CreateAgentRequest, UpdateAgentRequest};
 
 use crate::commands::agent_labels;
-use crate::commands::labels::{AnnotationKeys, Annotations, Labels, accept_forbidden};
+use crate::commands::labels::{AnnotationKeys, Annotations, Labels, accept_forbidden, sort};
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
@@ -95,7 +95,7 @@ async fn show(session: &Session, agent: &str) -> Result<(), Failure> {
     let agent = names::find_agent(client, agent).await?;
     let labels = accept_forbidden(client.list_agent_labels(agent.id).await)?;
     let annotations = accept_forbidden(client.list_agent_annotations(agent.id).await)?;
-    let labels = labels.map(|labels| labels.into_iter().map(|label| label.label).collect());
+    let labels = labels.map(|labels| sort(labels.into_iter().map(|label| label.label)));
     let annotations = annotations
         .map(|annotations| annotations.into_iter().map(|annotation| (annotation.key, annotation.value)).collect());
     session.output.print_object(&AgentDetails { agent, labels, annotations })

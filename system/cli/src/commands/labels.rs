@@ -79,6 +79,13 @@ pub(crate) fn accept_forbidden<T>(result: Result<T, ClientError>) -> Result<Opti
     }
 }
 
+/// Sorts labels by name.
+pub(crate) fn sort(labels: impl Iterator<Item = String>) -> Vec<String> {
+    let mut labels: Vec<String> = labels.collect();
+    labels.sort();
+    labels
+}
+
 #[cfg(test)]
 mod tests {
     use super::parse_annotation;

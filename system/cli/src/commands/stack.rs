@@ -5,7 +5,7 @@ use sindri_model::GeneratorId;
 use sindri_model::policy::REMOVAL_ANNOTATION;
 use sindri_model::wire::{NewGenerator, NewStack};
 
-use crate::commands::labels::{AnnotationKeys, Annotations, Labels};
+use crate::commands::labels::{AnnotationKeys, Annotations, Labels, sort};
 use crate::commands::stack_labels::{self, set_annotation};
 use crate::commands::suspension::{self, Suspend};
 use crate::commands::target;
@@ -98,7 +98,7 @@ async fn show(session: &Session, stack: &str) -> Result<(), Failure> {
     let client = &session.client;
     let stack = names::find_stack(client, stack).await?;
     let generator = client.get_generator(stack.generator_id).await?.name;
-    let labels = client.list_stack_labels(stack.id).await?.into_iter().map(|label| label.label).collect();
+    let labels = sort(client.list_stack_labels(stack.id).await?.into_iter().map(|label| label.label));
     let annotations = client.list_stack_annotations(stack.id).await?.into_iter();
     let annotations = annotations.map(|annotation| (annotation.key, annotation.value)).collect();
     session.output.print_object(&StackDetails { stack, generator, labels, annotations })

@@ -8,14 +8,17 @@ use crate::support::{Broker, expect_failure, parse_cells, run_sindri};
 fn a_webhook_is_created_tested_and_deleted() {
     let broker = Broker::start();
     broker.run_successfully(&["stack", "create", "web"]);
-    let url = "https://127.0.0.1:9/hook";
+    let url = "https://hooks.invalid/hook";
     let create = ["webhook", "create", "chat", "--url", url, "--event", "deployment.*", "--stack", "web"];
     let created = broker.run_successfully(&create);
     assert!(created.contains("; the key signs its messages\nkey, shown only once: whsec_"), "{created}");
     let shown = broker.run_successfully(&["webhook", "show", "chat"]);
     assert!(shown.contains("deployment.*") && !shown.contains(url), "{shown}");
     broker.run_successfully(&["webhook", "update", "chat", "--event", "stack.deleted", "--disable"]);
-    assert_eq!(parse_cells(&broker.run_successfully(&["webhook", "list"]))[0][..3], ["chat", "disabled", "stack.deleted"]);
+    assert_eq!(
+        parse_cells(&broker.run_successfully(&["webhook", "list"]))[0][..3],
+        ["chat", "disabled", "stack.deleted"]
+    );
     broker.run_successfully(&["webhook", "update", "chat", "--enable"]);
     assert!(broker.run_successfully(&["webhook", "test", "chat"]).contains("sindri webhook deliveries chat"));
     assert_eq!(parse_cells(&broker.run_successfully(&["webhook", "deliveries", "chat"])).len(), 1);

@@ -52,7 +52,11 @@ fn a_stack_is_targeted_suspended_and_deleted() {
     broker.run_successfully(&["stack", "create", "web"]);
     broker.run_successfully(&["stack", "target", "web", "east"]);
     assert_eq!(list_target_state(&broker, "east"), "web");
-    assert!(broker.run_successfully(&["stack", "suspend", "web", "--agent", "east"]).contains("suspended on the clusters of east"));
+    assert!(
+        broker
+            .run_successfully(&["stack", "suspend", "web", "--agent", "east"])
+            .contains("suspended on the clusters of east")
+    );
     assert_eq!(show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"], "east");
     broker.run_successfully(&["stack", "resume", "web"]);
     assert_eq!(show(&broker, "stack", "web")["annotations"], serde_json::json!({}));
@@ -128,7 +132,10 @@ fn a_generators_key_manages_its_own_stacks_and_says_who_must_do_the_rest() {
     run(&["stack", "suspend", "web"]);
     run(&["stack", "resume", "web"]);
     let refused = expect_failure(&run_sindri(&broker.address, &ci, &["stack", "target", "web", "west"]), 2);
-    assert!(refused.contains("agent west is not registered with the generator of stack web: an administrator"), "{refused}");
+    assert!(
+        refused.contains("agent west is not registered with the generator of stack web: an administrator"),
+        "{refused}"
+    );
     let unknown = expect_failure(&run_sindri(&broker.address, &ci, &["stack", "delete", "foreign"]), 2);
     assert_eq!(unknown, "sindri: there is no stack foreign");
     run(&["stack", "untarget", "web", "east"]);

@@ -96,10 +96,23 @@ pub fn command(address: &str, key_file: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Returns the message of a command that fails with this exit code, without the line with the next step.
 pub fn expect_failure(output: &Output, code: i32) -> String {
+    split_advice(output, code).0
+}
+
+/// Returns the next step of a command that fails with this exit code.
+pub fn expect_advice(output: &Output, code: i32) -> String {
+    split_advice(output, code).1.expect("there is no next step")
+}
+
+fn split_advice(output: &Output, code: i32) -> (String, Option<String>) {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{text}");
-    text.trim_end().to_owned()
+    match text.trim_end().rsplit_once("\nnext: ") {
+        Some((message, advice)) => (message.to_owned(), Some(advice.to_owned())),
+        None => (text.trim_end().to_owned(), None),
+    }
 }
 
 /// Returns the cells of each line of a table.
