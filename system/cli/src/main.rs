@@ -19,6 +19,8 @@ mod new_key;
 mod oidc;
 mod output;
 mod private_file;
+#[cfg(test)]
+mod reference;
 mod resources;
 mod secret_input;
 mod session;

@@ -1,4 +1,4 @@
-//! What a command works with: the client of the broker, and standard output.
+//! The client of the broker and standard output, with which commands work.
 
 use sindri_client::Client;
 

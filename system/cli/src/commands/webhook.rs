@@ -21,7 +21,7 @@ pub(crate) enum Command {
     Show(Webhook),
     /// Create a subscription and print the secret that signs its messages, which cannot be printed again.
     Create(Create),
-    /// Change a subscription. What is not given stays as it is.
+    /// Change a subscription, and keep everything that is not given.
     Update(Update),
     /// Send a test message; `sindri webhook deliveries` shows its result.
     Test(Webhook),

@@ -7,6 +7,7 @@ mod administration;
 mod admins;
 mod agents;
 mod approvals;
+mod ci;
 mod contexts;
 mod errors;
 mod first_five_minutes;
