@@ -1,9 +1,10 @@
-//! Errors of commands and their exit codes: 2 for invalid usage, 1 for all other errors.
-
-use std::process::ExitCode;
+//! Errors of commands, the exit code of each, and the next step.
 
 use sindri_client::{ClientError, ClientSetupError};
 use thiserror::Error;
+
+use crate::advice::advise;
+use crate::exit::Exit;
 
 /// A failed command. The message is one sentence, or one line per error in a file.
 #[derive(Debug, Error)]
@@ -14,21 +15,27 @@ pub(crate) enum Failure {
     /// Any other error.
     #[error("{0}")]
     Operation(String),
+    /// A request failed.
+    #[error("{0}")]
+    Request(#[from] ClientError),
 }
 
 impl Failure {
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    /// Returns the exit code. A permanent rejection by the broker counts as invalid usage, a transient error does not.
+    pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) => ExitCode::from(2),
-            Self::Operation(_) => ExitCode::FAILURE,
+            Self::Usage(_) => Exit::Usage,
+            Self::Request(error) if !error.is_transient() => Exit::Usage,
+            Self::Operation(_) | Self::Request(_) => Exit::Failed,
         }
     }
-}
 
-impl From<ClientError> for Failure {
-    /// A permanent rejection by the broker counts as invalid usage, a transient error does not.
-    fn from(error: ClientError) -> Self {
-        if error.is_transient() { Self::Operation(error.to_string()) } else { Self::Usage(error.to_string()) }
+    /// Returns the next step, if there is one that the message does not have.
+    pub(crate) fn advice(&self) -> Option<String> {
+        match self {
+            Self::Usage(_) | Self::Operation(_) => None,
+            Self::Request(error) => advise(error),
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! A lock beside a file, so that commands that run at the same time change the file one after another.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl FileLock {
 
 fn open(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(with_suffix(path, ".lock"))
 }

@@ -1,8 +1,5 @@
 //! The file with the tokens of a person, which only its owner can read.
 
-use std::fs::OpenOptions;
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use base64::Engine as _;
@@ -10,8 +7,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::file_lock::{FileLock, with_suffix};
+use crate::file_lock::FileLock;
 use crate::oidc::{Provider, Tokens};
+use crate::private_file;
 
 /// Seconds before its end at which a token is replaced.
 const MARGIN_SECONDS: i64 = 30;
@@ -49,39 +47,20 @@ impl TokenFile {
     /// Reads the file; `None` if there is none.
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let to_failure = |reason: String| Failure::Usage(format!("the token file {}: {reason}", path.display()));
-        let mode = match std::fs::metadata(path) {
-            Ok(metadata) => metadata.permissions().mode(),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(to_failure(error.to_string())),
+        private_file::check_mode(path).map_err(|error| to_failure(error.to_string()))?;
+        let Some(text) = private_file::read(path).map_err(|error| to_failure(error.to_string()))? else {
+            return Ok(None);
         };
-        if mode & 0o077 != 0 {
-            return Err(to_failure(format!("other users may read or write it (mode {:03o})", mode & 0o777)));
-        }
-        let text = std::fs::read(path).map_err(|error| to_failure(error.to_string()))?;
         let parsed = serde_json::from_slice(&text);
         parsed.map(Some).map_err(|_| to_failure("it is damaged; run sindri login again".to_owned()))
     }
 
     /// Writes the file, readable by its owner only, in place of the one before.
     pub(crate) fn save(&self, lock: &FileLock) -> Result<(), Failure> {
-        let path = lock.path();
-        let draft = with_suffix(path, ".draft");
-        self.write_draft(&draft).and_then(|()| std::fs::rename(&draft, path)).map_err(|error| {
-            // The first error is the reason.
-            drop(std::fs::remove_file(&draft));
-            Failure::Operation(format!("the token file {}: {error}", path.display()))
-        })
-    }
-
-    fn write_draft(&self, draft: &Path) -> io::Result<()> {
-        // A draft that is there is from a command that was killed: the lock is held.
-        match std::fs::remove_file(draft) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
-        file.write_all(&serde_json::to_vec(self).map_err(io::Error::other)?)?;
-        file.sync_all()
+        let to_failure =
+            |reason: String| Failure::Operation(format!("the token file {}: {reason}", lock.path().display()));
+        let content = serde_json::to_vec(self).map_err(|error| to_failure(error.to_string()))?;
+        private_file::replace(lock, &content).map_err(|error| to_failure(error.to_string()))
     }
 
     /// Returns the token for the broker, and replaces it before if it has expired; `None` if there is no file.
@@ -133,6 +112,7 @@ fn read_end(token: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
     use std::sync::{Arc, Mutex};
 
@@ -142,6 +122,7 @@ mod tests {
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::file_lock::with_suffix;
 
     const NOW: i64 = 1_700_000_000;
 

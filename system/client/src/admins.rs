@@ -17,7 +17,7 @@ impl Client {
 
     /// Lists all administrators.
     pub async fn list_admins(&self) -> Result<Vec<Admin>, ClientError> {
-        self.fetch_json(Call::get("/admins".to_owned(), "list the administrators".to_owned()), StatusCode::OK).await
+        self.fetch_list("/admins", "list the administrators").await
     }
 
     /// Replaces the key of an administrator. The new key is in the response and cannot be read again.

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use sindri_model::wire::{
     Agent, AgentStatus, AgentTarget, AuthResponse, CreateAgentRequest, CreateAgentResponse, HeartbeatReport,
-    LeaderAnnouncement, NewAgentTarget, UpdateAgentRequest,
+    LeaderAnnouncement, NewAgentTarget, RotateAgentPakResponse, RotatePakRequest, UpdateAgentRequest,
 };
 use sindri_model::{AgentId, StackId};
 
@@ -39,7 +39,7 @@ impl Client {
 
     /// Lists all agents.
     pub async fn list_agents(&self) -> Result<Vec<Agent>, ClientError> {
-        self.fetch_json(Call::get("/agents".to_owned(), "list the agents".to_owned()), StatusCode::OK).await
+        self.fetch_list("/agents", "list the agents").await
     }
 
     /// Changes an agent.
@@ -56,6 +56,17 @@ impl Client {
             format!("delete agent {agent}"),
         ))
         .await
+    }
+
+    /// Replaces the key of an agent. The new key is in the response and cannot be read again.
+    pub async fn rotate_agent_key(
+        &self,
+        agent: AgentId,
+        request: &RotatePakRequest,
+    ) -> Result<RotateAgentPakResponse, ClientError> {
+        let operation = format!("replace the key of agent {agent}");
+        let call = Call::new(Method::POST, format!("/agents/{agent}/rotate-pak"), operation).with_json(request);
+        self.fetch_json(call, StatusCode::OK).await
     }
 
     /// Announces the leader among the processes of an agent, whose reports the broker accepts from then on. A broker that is
@@ -81,8 +92,7 @@ impl Client {
 
     /// Lists the stacks that are targeted at an agent.
     pub async fn list_targets(&self, agent: AgentId) -> Result<Vec<AgentTarget>, ClientError> {
-        let operation = format!("list the targets of agent {agent}");
-        self.fetch_json(Call::get(format!("/agents/{agent}/targets"), operation), StatusCode::OK).await
+        self.fetch_list(&format!("/agents/{agent}/targets"), &format!("list the targets of agent {agent}")).await
     }
 
     /// Targets a stack at an agent.

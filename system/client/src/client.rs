@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use serde::Serialize;
@@ -20,12 +20,15 @@ use sindri_traces::SPANS;
 use tracing::{Instrument, Span};
 
 use crate::broker_kind::ObservedKind;
+use crate::connection_failure::ConnectionFailure;
 use crate::connector::Connector;
 use crate::error::{ClientError, ClientSetupError, UNEXPLAINED_CODE};
 use crate::root_cause::root_cause;
 use crate::transport::{Transport, pool_connections};
 
 const API_PATH: &str = "/api/v1";
+/// Limit on the number of pages of a list.
+const PAGES_MAX: usize = 1_000;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 /// Maximum length of an error message that a proxy sent instead of the broker.
@@ -51,7 +54,8 @@ impl Default for Limits {
 pub struct Client {
     transport: Arc<dyn Transport>,
     base_url: String,
-    authorization: HeaderValue,
+    /// Key; `None` for operations that need none.
+    authorization: Option<HeaderValue>,
     limits: Limits,
     is_strict: bool,
     /// Process in whose name reports are made.
@@ -70,7 +74,9 @@ pub(crate) struct Call {
     /// Description that follows "cannot" in errors: `fetch the target state of agent X`.
     pub operation: String,
     pub method: Method,
-    /// Path below the API_PATH's base path, with the query.
+    /// Base path: that of the API, or none for what is public.
+    base_path: &'static str,
+    /// Path below the base path, with the query.
     pub path: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
@@ -90,7 +96,13 @@ pub(crate) struct CompleteResponse {
 
 impl Call {
     pub(crate) fn new(method: Method, path: String, operation: String) -> Self {
-        Self { operation, method, path, headers: Vec::new(), body: Bytes::new(), long_poll_wait: Duration::ZERO }
+        let (headers, body, long_poll_wait) = (Vec::new(), Bytes::new(), Duration::ZERO);
+        Self { operation, method, base_path: API_PATH, path, headers, body, long_poll_wait }
+    }
+
+    /// Creates a call of an operation that needs no key and is outside the API.
+    pub(crate) fn get_public(path: String, operation: String) -> Self {
+        Self { base_path: "", ..Self::get(path, operation) }
     }
 
     pub(crate) fn get(path: String, operation: String) -> Self {
@@ -138,22 +150,33 @@ impl Call {
 impl Client {
     /// Creates a client of the broker at `base_url` (`http://HOST:PORT`, with or without a path) with the key `pak`.
     pub fn new<C: Connector>(connector: C, base_url: Uri, pak: &str) -> Result<Self, ClientSetupError> {
+        Self::without_key(connector, base_url)?.with_key(pak)
+    }
+
+    /// Creates a client for operations that need no key.
+    pub fn without_key<C: Connector>(connector: C, base_url: Uri) -> Result<Self, ClientSetupError> {
         if base_url.scheme().is_none() || base_url.host().is_none() || base_url.query().is_some() {
             return Err(ClientSetupError::Address(base_url.to_string()));
         }
-        let mut authorization =
-            HeaderValue::try_from(format!("Bearer {}", pak.trim())).map_err(|_| ClientSetupError::Key)?;
-        authorization.set_sensitive(true);
         let base_url = base_url.to_string().trim_end_matches('/').to_owned();
         Ok(Self {
             transport: Arc::new(pool_connections(connector)),
             base_url,
-            authorization,
+            authorization: None,
             limits: Limits::default(),
             is_strict: false,
             process: None,
             broker_kind: ObservedKind::default(),
         })
+    }
+
+    /// Returns the same client with the key `pak`.
+    pub fn with_key(mut self, pak: &str) -> Result<Self, ClientSetupError> {
+        let authorization = HeaderValue::try_from(format!("Bearer {}", pak.trim()));
+        let mut authorization = authorization.map_err(|_| ClientSetupError::Key)?;
+        authorization.set_sensitive(true);
+        self.authorization = Some(authorization);
+        Ok(self)
     }
 
     /// Returns the same client with other limits.
@@ -186,6 +209,26 @@ impl Client {
         call.deserialize(&response.body)
     }
 
+    /// Fetches every page of a list. A broker that is not Sindri's sends one page without a link to the next one.
+    pub(crate) async fn fetch_list<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        operation: &str,
+    ) -> Result<Vec<T>, ClientError> {
+        let (mut items, mut query) = (Vec::new(), String::new());
+        for _ in 0..PAGES_MAX {
+            let call = Call::get(format!("{path}{query}"), operation.to_owned());
+            let response = self.send_expecting(&call, StatusCode::OK).await?;
+            items.append(&mut call.deserialize(&response.body)?);
+            match find_next_query(&response.headers) {
+                Some(next) => query = next,
+                None => return Ok(items),
+            }
+        }
+        let call = Call::get(path.to_owned(), operation.to_owned());
+        Err(call.malformed_response(format!("it has more than {PAGES_MAX} pages")))
+    }
+
     /// Sends a call whose response has no content.
     pub(crate) async fn send_expecting_no_content(&self, call: Call) -> Result<(), ClientError> {
         self.send_expecting(&call, StatusCode::NO_CONTENT).await.map(drop)
@@ -211,7 +254,8 @@ impl Client {
             let deadline = self.limits.deadline + call.long_poll_wait;
             let result = tokio::time::timeout(deadline, self.send_without_timeout(call).instrument(call.span())).await;
             let response = result.unwrap_or_else(|_| {
-                Err(self.unreachable(call, format!("no response within {} s", deadline.as_secs_f32())))
+                let reason = format!("no response within {} s", deadline.as_secs_f32());
+                Err(self.unreachable(call, reason, ConnectionFailure::Other))
             })?;
             if response.status.as_u16() < 400 { Ok(response) } else { Err(to_rejected(call, &response)) }
         })
@@ -220,7 +264,8 @@ impl Client {
     async fn send_without_timeout(&self, call: &Call) -> Result<CompleteResponse, ClientError> {
         let request = self.build_request(call)?;
         let response = self.transport.send(request).await;
-        let (head, body) = response.map_err(|error| self.unreachable(call, root_cause(&error)))?.into_parts();
+        let to_unreachable = |error| self.unreachable(call, root_cause(&error), ConnectionFailure::from_error(&error));
+        let (head, body) = response.map_err(to_unreachable)?.into_parts();
         let collected = Limited::new(body, self.limits.response_bytes_max).collect().await;
         let body = collected.map_err(|error| self.incomplete_body(call, &*error))?.to_bytes();
         Ok(CompleteResponse { status: head.status, headers: head.headers, body })
@@ -229,10 +274,12 @@ impl Client {
     fn build_request(&self, call: &Call) -> Result<Request<Full<Bytes>>, ClientError> {
         let mut request = Request::new(Full::new(call.body.clone()));
         *request.method_mut() = call.method.clone();
-        *request.uri_mut() = format!("{}{API_PATH}{}", self.base_url, call.path)
+        *request.uri_mut() = format!("{}{}{}", self.base_url, call.base_path, call.path)
             .parse()
             .map_err(|error| call.malformed_response(format!("the URL is invalid: {error}")))?;
-        request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
         sindri_traces::add_headers(request.headers_mut());
         if self.is_strict {
             request.headers_mut().insert(STRICT_HEADER, HeaderValue::from_static("true"));
@@ -250,12 +297,20 @@ impl Client {
         if error.is::<LengthLimitError>() {
             return call.malformed_response(format!("it is larger than {} bytes", self.limits.response_bytes_max));
         }
-        self.unreachable(call, format!("the response was truncated: {}", root_cause(error)))
+        let reason = format!("the response was truncated: {}", root_cause(error));
+        self.unreachable(call, reason, ConnectionFailure::Other)
     }
 
-    fn unreachable(&self, call: &Call, reason: String) -> ClientError {
-        ClientError::Unreachable { operation: call.operation.clone(), broker: self.base_url.clone(), reason }
+    fn unreachable(&self, call: &Call, reason: String, failure: ConnectionFailure) -> ClientError {
+        ClientError::Unreachable { operation: call.operation.clone(), broker: self.base_url.clone(), reason, failure }
     }
+}
+
+/// Returns the query of the next page, with its question mark, from the link of a response: `<?limit=…&after=…>; rel="next"`.
+fn find_next_query(headers: &HeaderMap) -> Option<String> {
+    let link = headers.get(LINK)?.to_str().ok()?.strip_prefix('<')?;
+    let (target, parameters) = link.split_once('>')?;
+    (target.starts_with('?') && parameters.contains("rel=\"next\"")).then(|| target.to_owned())
 }
 
 fn to_rejected(call: &Call, response: &CompleteResponse) -> ClientError {

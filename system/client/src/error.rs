@@ -5,6 +5,8 @@ use sindri_model::Problem;
 use sindri_model::wire::OTHER_LEADER_CODE;
 use thiserror::Error;
 
+use crate::connection_failure::ConnectionFailure;
+
 /// Code of an error whose body is not one of the broker: a proxy sent it.
 pub(crate) const UNEXPLAINED_CODE: &str = "unexplained";
 
@@ -20,6 +22,8 @@ pub enum ClientError {
         broker: String,
         /// Cause.
         reason: String,
+        /// Class of the cause.
+        failure: ConnectionFailure,
     },
     /// The broker rejected the request.
     #[error("cannot {operation}: {}", describe_rejection(*.status, .problem))]

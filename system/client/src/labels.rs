@@ -2,7 +2,8 @@
 
 use http::{Method, StatusCode};
 use sindri_model::wire::{
-    AgentLabel, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel, StackPolicy, TargetVersion,
+    AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
+    StackPolicy, TargetVersion,
 };
 use sindri_model::{AgentId, StackId};
 
@@ -33,6 +34,49 @@ impl Client {
     pub async fn unlabel_agent(&self, agent: AgentId, label: &str) -> Result<(), ClientError> {
         let path = format!("/agents/{agent}/labels/{}", percent_encode(label));
         self.send_expecting_no_content(Call::new(Method::DELETE, path, format!("remove a label from agent {agent}")))
+            .await
+    }
+
+    /// Lists the labels of an agent.
+    pub async fn list_agent_labels(&self, agent: AgentId) -> Result<Vec<AgentLabel>, ClientError> {
+        self.fetch_list(&format!("/agents/{agent}/labels"), &format!("list the labels of agent {agent}")).await
+    }
+
+    /// Adds an annotation to an agent.
+    pub async fn annotate_agent(&self, agent: AgentId, key: &str, value: &str) -> Result<AgentAnnotation, ClientError> {
+        let body = NewAgentAnnotation { agent_id: agent, key: key.to_owned(), value: value.to_owned() };
+        let call = Call::new(Method::POST, format!("/agents/{agent}/annotations"), format!("annotate agent {agent}"));
+        self.fetch_json(call.with_json(&body), StatusCode::CREATED).await
+    }
+
+    /// Removes an annotation from an agent.
+    pub async fn remove_agent_annotation(&self, agent: AgentId, key: &str) -> Result<(), ClientError> {
+        let path = format!("/agents/{agent}/annotations/{}", percent_encode(key));
+        let operation = format!("remove an annotation from agent {agent}");
+        self.send_expecting_no_content(Call::new(Method::DELETE, path, operation)).await
+    }
+
+    /// Lists the annotations of an agent.
+    pub async fn list_agent_annotations(&self, agent: AgentId) -> Result<Vec<AgentAnnotation>, ClientError> {
+        let operation = format!("list the annotations of agent {agent}");
+        self.fetch_list(&format!("/agents/{agent}/annotations"), &operation).await
+    }
+
+    /// Lists the annotations of a stack.
+    pub async fn list_stack_annotations(&self, stack: StackId) -> Result<Vec<StackAnnotation>, ClientError> {
+        let operation = format!("list the annotations of stack {stack}");
+        self.fetch_list(&format!("/stacks/{stack}/annotations"), &operation).await
+    }
+
+    /// Lists the labels of a stack.
+    pub async fn list_stack_labels(&self, stack: StackId) -> Result<Vec<StackLabel>, ClientError> {
+        self.fetch_list(&format!("/stacks/{stack}/labels"), &format!("list the labels of stack {stack}")).await
+    }
+
+    /// Removes a label from a stack. Agents that had the stack by this label remove it.
+    pub async fn unlabel_stack(&self, stack: StackId, label: &str) -> Result<(), ClientError> {
+        let path = format!("/stacks/{stack}/labels/{}", percent_encode(label));
+        self.send_expecting_no_content(Call::new(Method::DELETE, path, format!("remove a label from stack {stack}")))
             .await
     }
 

@@ -15,7 +15,7 @@ pub fn root_cause(error: &(dyn Error + 'static)) -> String {
 }
 
 /// Returns the source of an error. `source()` of an I/O error skips the error that it wraps.
-fn find_source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+pub(crate) fn find_source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(wrapped) => Some(wrapped),
         None => error.source(),

@@ -20,7 +20,7 @@ impl Client {
 
     /// Lists the stacks that exist and that the key may read.
     pub async fn list_stacks(&self) -> Result<Vec<Stack>, ClientError> {
-        self.fetch_json(Call::get("/stacks".to_owned(), "list the stacks".to_owned()), StatusCode::OK).await
+        self.fetch_list("/stacks", "list the stacks").await
     }
 
     /// Reads a stack.

@@ -10,6 +10,7 @@ use std::path::Path;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
+use crate::distance::levenshtein_distance;
 use crate::program::{Program, Rule};
 use crate::setting::Setting;
 
@@ -279,21 +280,6 @@ fn flatten(section: &str, table: &DeTable<'_>, values: &mut Vec<(String, String,
 /// Returns the name that is most similar to an unknown one.
 fn find_nearest(unknown: &str, names: impl Iterator<Item = String>) -> String {
     names.min_by_key(|name| levenshtein_distance(unknown, name)).expect("there are settings")
-}
-
-/// Returns the number of inserted, removed or replaced characters between two texts.
-fn levenshtein_distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (above, left) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = above + 1;
-        for (column, right) in other.chars().enumerate() {
-            let replaced = corner + usize::from(left != right);
-            corner = row[column + 1];
-            row[column + 1] = replaced.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

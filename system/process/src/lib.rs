@@ -4,6 +4,7 @@
 //! A process describes itself and its table of settings in a [`Program`]. Arguments and environment are injected.
 
 mod config;
+mod distance;
 mod flags;
 pub mod logs;
 mod program;
@@ -13,6 +14,7 @@ mod startup;
 mod trace_export;
 
 pub use config::{Config, ConfigError, Source};
+pub use distance::levenshtein_distance;
 pub use program::{Program, Rule, VERSION};
 pub use setting::{CustomType, MASK, Setting, SettingType};
 pub use signals::Signals;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sindri_client::Client;
 use sindri_model::{Bundle, EMPTY_BUNDLE_TEXT};
 
 use crate::failure::Failure;
 use crate::names;
 use crate::output::print;
+use crate::session::Session;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -29,13 +29,13 @@ struct BundleSource {
     empty: bool,
 }
 
-pub(crate) async fn run(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
     let (text, objects) = match &arguments.bundle.file {
         Some(file) => read(file)?,
         None => (EMPTY_BUNDLE_TEXT.to_owned(), 0),
     };
-    let stack = names::find_stack(client, &arguments.stack).await?;
-    let revision = client.submit_revision(stack.id, &text).await?;
+    let stack = names::find_stack(&session.client, &arguments.stack).await?;
+    let revision = session.client.submit_revision(stack.id, &text).await?;
     print(&format!("stack {} is at sequence {} with {objects} objects\n", stack.name, revision.sequence_id))
 }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use sindri_client::Client;
+use serde::Serialize;
 use sindri_model::ApprovalId;
 use sindri_model::wire::{Approval, ApprovalState};
 
 use crate::failure::Failure;
-use crate::output::print;
-use crate::table::format_table;
+use crate::output::{Cell, Column, Resource, print};
+use crate::session::Session;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -20,20 +20,47 @@ pub(crate) struct Arguments {
     all: bool,
 }
 
-pub(crate) async fn list(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+/// An approval with the names of its stack and agent.
+#[derive(Serialize)]
+struct ApprovalRow {
+    #[serde(flatten)]
+    approval: Approval,
+    stack: String,
+    agent: String,
+}
+
+impl Resource for ApprovalRow {
+    const KIND: &'static str = "approval";
+
+    fn name(&self) -> String {
+        self.approval.id.to_string()
+    }
+
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::new("ID", |row: &Self| Cell::text(row.approval.id)),
+            Column::new("STACK", |row: &Self| Cell::text(&row.stack)),
+            Column::new("AGENT", |row: &Self| Cell::text(&row.agent)),
+            Column::new("STATE", |row: &Self| Cell::text(row.approval.state)),
+            Column::new("REASONS", |row: &Self| Cell::text(row.approval.reasons.join("; "))),
+        ]
+    }
+}
+
+pub(crate) async fn list(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+    let client = &session.client;
     if let Some(id) = &arguments.id {
         return print(&describe(&client.get_approval(parse_id(id)?).await?));
     }
     let approvals = client.list_approvals((!arguments.all).then_some(ApprovalState::Pending)).await?;
     let agents: BTreeMap<_, _> = client.list_agents().await?.into_iter().map(|agent| (agent.id, agent.name)).collect();
     let stacks: BTreeMap<_, _> = client.list_stacks().await?.into_iter().map(|stack| (stack.id, stack.name)).collect();
-    let row = |approval: &Approval| {
+    let to_row = |approval: Approval| {
         let agent = agents.get(&approval.agent_id).cloned().unwrap_or_else(|| approval.agent_id.to_string());
         let stack = stacks.get(&approval.stack_id).cloned().unwrap_or_else(|| approval.stack_id.to_string());
-        [approval.id.to_string(), stack, agent, approval.state.to_string(), approval.reasons.join("; ")]
+        ApprovalRow { approval, stack, agent }
     };
-    let rows: Vec<_> = approvals.iter().map(row).collect();
-    print(&format_table(["ID", "STACK", "AGENT", "STATE", "REASONS"], &rows))
+    session.output.print_list(&approvals.into_iter().map(to_row).collect::<Vec<_>>())
 }
 
 fn describe(approval: &Approval) -> String {
@@ -43,12 +70,12 @@ fn describe(approval: &Approval) -> String {
     format!("approval {} is {}\n{details}\n{}\n", approval.id, approval.state, approval.plan.trim_end())
 }
 
-pub(crate) async fn approve(client: &Client, id: &str) -> Result<(), Failure> {
-    print_decision(client.approve(parse_id(id)?).await?)
+pub(crate) async fn approve(session: &Session, id: &str) -> Result<(), Failure> {
+    print_decision(session.client.approve(parse_id(id)?).await?)
 }
 
-pub(crate) async fn reject(client: &Client, id: &str) -> Result<(), Failure> {
-    print_decision(client.reject(parse_id(id)?).await?)
+pub(crate) async fn reject(session: &Session, id: &str) -> Result<(), Failure> {
+    print_decision(session.client.reject(parse_id(id)?).await?)
 }
 
 fn print_decision(approval: Approval) -> Result<(), Failure> {

@@ -1,43 +1,55 @@
 //! Second part of `sindri status STACK`: the stack's conditions on each cluster.
 
-use sindri_client::Client;
+use serde::Serialize;
 use sindri_model::StackId;
 use sindri_model::wire::{AgentStackStatus, Condition, ConditionStatus, condition};
 
 use crate::failure::Failure;
-use crate::table::format_table;
+use crate::output::{Cell, Column, Resource};
+use crate::session::Session;
 
-/// Condition types that have a column, in the order in which a stack usually reaches them.
-const COLUMNS: [&str; 6] = [
-    condition::ACCEPTED,
-    condition::APPLIED,
-    condition::READY,
-    condition::DRIFTED,
-    condition::BLOCKED,
-    condition::DELETING,
-];
+/// The conditions on one cluster.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct ConditionsRow(AgentStackStatus);
+
+impl Resource for ConditionsRow {
+    const KIND: &'static str = "cluster";
+
+    fn name(&self) -> String {
+        self.0.cluster_name.clone()
+    }
+
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::new("CLUSTER", |row: &Self| Cell::text(&row.0.cluster_name)),
+            Column::new("AGENT", |row: &Self| Cell::text(&row.0.name)),
+            Column::new("SEQUENCE", |row: &Self| Cell::optional(row.0.sequence_id)),
+            Column::new("ACCEPTED", |row: &Self| row.status(condition::ACCEPTED)),
+            Column::new("APPLIED", |row: &Self| row.status(condition::APPLIED)),
+            Column::new("READY", |row: &Self| row.status(condition::READY)),
+            Column::new("DRIFTED", |row: &Self| row.status(condition::DRIFTED)),
+            Column::new("BLOCKED", |row: &Self| row.status(condition::BLOCKED)),
+            Column::new("DELETING", |row: &Self| row.status(condition::DELETING)),
+            Column::new("REASON", |row: &Self| Cell::text(explain(&row.0.conditions))),
+        ]
+    }
+}
+
+impl ConditionsRow {
+    fn status(&self, kind: &str) -> Cell {
+        Cell::optional(self.0.conditions.iter().find(|condition| condition.kind == kind).map(|found| found.status))
+    }
+}
 
 /// Formats the conditions of a stack; `None` if no agent has reported any.
-pub(crate) async fn describe(client: &Client, name: &str, stack: StackId) -> Result<Option<String>, Failure> {
-    let status = client.get_stack_status(stack).await?;
+pub(crate) async fn describe(session: &Session, name: &str, stack: StackId) -> Result<Option<String>, Failure> {
+    let status = session.client.get_stack_status(stack).await?;
     if status.agents.iter().all(|agent| agent.conditions.is_empty()) {
         return Ok(None);
     }
-    let rows: Vec<_> = status.agents.iter().map(format_row).collect();
-    let header =
-        ["CLUSTER", "AGENT", "SEQUENCE", "ACCEPTED", "APPLIED", "READY", "DRIFTED", "BLOCKED", "DELETING", "REASON"];
-    Ok(Some(format!("stack {name} is {}\n{}", status.state, format_table(header, &rows))))
-}
-
-fn format_row(agent: &AgentStackStatus) -> [String; 10] {
-    let sequence = agent.sequence_id.map_or_else(|| "-".to_owned(), |sequence| sequence.to_string());
-    let status = |kind: &str| {
-        let condition = agent.conditions.iter().find(|condition| condition.kind == kind);
-        condition.map_or_else(|| "-".to_owned(), |condition| condition.status.to_string())
-    };
-    let [accepted, applied, ready, drifted, blocked, deleting] = COLUMNS.map(status);
-    let (cluster, name, reason) = (agent.cluster_name.clone(), agent.name.clone(), explain(&agent.conditions));
-    [cluster, name, sequence, accepted, applied, ready, drifted, blocked, deleting, reason]
+    let rows: Vec<_> = status.agents.into_iter().map(ConditionsRow).collect();
+    Ok(Some(format!("stack {name} is {}\n{}", status.state, session.output.format_table(&rows))))
 }
 
 /// Formats reason and message of each condition that needs attention or has no column.

@@ -1,130 +1,162 @@
-//! `sindri stack create`, `suspend`, `resume` and `release`, and `sindri delete`.
+//! `sindri stack` and `sindri delete`.
 
-use clap::Subcommand;
-use sindri_client::Client;
-use sindri_model::policy::{REMOVAL_ANNOTATION, SUSPEND_ANNOTATION};
+use clap::{Args, Subcommand};
+use sindri_model::GeneratorId;
+use sindri_model::policy::REMOVAL_ANNOTATION;
 use sindri_model::wire::{NewGenerator, NewStack};
-use sindri_model::{GeneratorId, StackId};
 
+use crate::commands::labels::{AnnotationKeys, Annotations, Labels, sort};
+use crate::commands::stack_labels::{self, set_annotation};
+use crate::commands::suspension::{self, Suspend};
+use crate::commands::target;
+use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
-use crate::output::{print, print_or_fail};
+use crate::output::print_or_fail;
+use crate::resources::StackDetails;
+use crate::session::Session;
 
 /// Generator that is created for operators who do not use generators.
 const DEFAULT_GENERATOR: &str = "default";
 
+#[derive(Args)]
+pub(crate) struct Delete {
+    /// Name or id of the stack.
+    stack: String,
+    #[command(flatten)]
+    confirmation: Confirmation,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// List the stacks that the key may read.
+    List,
+    /// Show one stack with its labels and annotations.
+    Show(Stack),
     /// Create a stack.
-    Create {
-        /// Name of the stack.
-        name: String,
-        /// Name or id of the generator that owns the stack; by default "default", which is created if it does not exist.
-        #[arg(long)]
-        generator: Option<String>,
-    },
+    Create(Create),
+    /// Add labels. Each agent with one of them receives the stack.
+    Label(Labels),
+    /// Remove labels. Agents that had the stack by them remove it.
+    Unlabel(Labels),
+    /// Add annotations, which set policies or assign the stack to agents that have them too.
+    Annotate(Annotations),
+    /// Remove annotations.
+    Unannotate(AnnotationKeys),
+    /// Assign a stack to an agent, as `sindri target`.
+    Target(target::Arguments),
+    /// Remove a stack from an agent, which then removes its objects, as `sindri untarget`.
+    Untarget(target::Arguments),
     /// Stop writing a stack; its drift is still reported.
-    Suspend {
-        /// Name or id of the stack.
-        stack: String,
-        /// Name or id of an agent, to suspend the stack on its cluster only; may be repeated.
-        #[arg(long = "agent", value_name = "AGENT")]
-        agents: Vec<String>,
-    },
+    Suspend(Suspend),
     /// Write a suspended stack again, on every cluster.
-    Resume {
-        /// Name or id of the stack.
-        stack: String,
-    },
+    Resume(Stack),
     /// Delete a stack and keep its objects, which then belong to no stack.
-    Release {
-        /// Name or id of the stack.
-        stack: String,
-    },
+    Release(Delete),
+    /// Delete a stack; every agent that received it removes its objects. `sindri delete` is the same.
+    Delete(Delete),
 }
 
-pub(crate) async fn run(client: &Client, command: Command) -> Result<(), Failure> {
+#[derive(Args)]
+pub(crate) struct Stack {
+    /// Name or id of the stack.
+    stack: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Create {
+    /// Name of the stack.
+    name: String,
+    /// Name or id of the generator that owns the stack; by default that of the key, or "default" for an administrator,
+    /// which is created if it does not exist.
+    #[arg(long)]
+    generator: Option<String>,
+    /// Description for people.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+}
+
+pub(crate) async fn run(session: &Session, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Create { name, generator } => {
-            let generator_id = find_or_create_generator(client, generator.as_deref()).await?;
-            let stack = client.create_stack(&NewStack { name, description: None, generator_id }).await?;
-            print(&format!("stack {} ({})\n", stack.name, stack.id))
-        }
-        Command::Suspend { stack, agents } => suspend(client, &stack, &agents).await,
-        Command::Resume { stack } => resume(client, &stack).await,
-        Command::Release { stack } => release(client, &stack).await,
+        Command::List => session.output.print_list(&session.client.list_stacks().await?),
+        Command::Show(arguments) => show(session, &arguments.stack).await,
+        Command::Create(arguments) => create(session, arguments).await,
+        Command::Label(arguments) => stack_labels::label(session, &arguments).await,
+        Command::Unlabel(arguments) => stack_labels::unlabel(session, &arguments).await,
+        Command::Annotate(arguments) => stack_labels::annotate(session, &arguments).await,
+        Command::Unannotate(arguments) => stack_labels::unannotate(session, &arguments).await,
+        Command::Target(arguments) => target::add(session, &arguments).await,
+        Command::Untarget(arguments) => target::remove(session, &arguments).await,
+        Command::Suspend(arguments) => suspension::suspend(session, &arguments).await,
+        Command::Resume(arguments) => suspension::resume(session, &arguments.stack).await,
+        Command::Release(arguments) => release(session, &arguments).await,
+        Command::Delete(arguments) => delete(session, &arguments).await,
     }
 }
 
-async fn suspend(client: &Client, stack: &str, agents: &[String]) -> Result<(), Failure> {
+async fn show(session: &Session, stack: &str) -> Result<(), Failure> {
+    let client = &session.client;
     let stack = names::find_stack(client, stack).await?;
-    let mut suspended = Vec::new();
-    for agent in agents {
-        suspended.push(names::find_agent(client, agent).await?.name);
-    }
-    let (value, place) = match suspended.join(",") {
-        names if names.is_empty() => ("true".to_owned(), "every cluster".to_owned()),
-        names => (names.clone(), format!("the clusters of {names}")),
-    };
-    set_annotation(client, stack.id, SUSPEND_ANNOTATION, Some(&value)).await?;
-    print(&format!("stack {} is suspended on {place}: nothing of it is written, and drift is reported\n", stack.name))
+    let generator = client.get_generator(stack.generator_id).await?.name;
+    let labels = sort(client.list_stack_labels(stack.id).await?.into_iter().map(|label| label.label));
+    let annotations = client.list_stack_annotations(stack.id).await?.into_iter();
+    let annotations = annotations.map(|annotation| (annotation.key, annotation.value)).collect();
+    session.output.print_object(&StackDetails { stack, generator, labels, annotations })
 }
 
-async fn resume(client: &Client, stack: &str) -> Result<(), Failure> {
-    let stack = names::find_stack(client, stack).await?;
-    set_annotation(client, stack.id, SUSPEND_ANNOTATION, None).await?;
-    print(&format!("stack {} is written again on every cluster\n", stack.name))
+async fn create(session: &Session, arguments: Create) -> Result<(), Failure> {
+    let Create { name, generator, description } = arguments;
+    let generator_id = find_or_create_generator(session, generator.as_deref()).await?;
+    let stack = session.client.create_stack(&NewStack { name, description, generator_id }).await?;
+    session.output.print_change(&stack, &format!("stack {} ({})", stack.name, stack.id))
 }
 
-async fn release(client: &Client, stack: &str) -> Result<(), Failure> {
-    let stack = names::find_stack(client, stack).await?;
-    set_annotation(client, stack.id, REMOVAL_ANNOTATION, Some("release")).await?;
-    client.delete_stack(stack.id).await?;
-    print(&format!(
-        "stack {} is deleted; each agent that received it keeps its objects, without their owner\n",
-        stack.name
-    ))
-}
-
-/// Sets an annotation of a stack, or removes it.
-async fn set_annotation(client: &Client, stack: StackId, key: &str, value: Option<&str>) -> Result<(), Failure> {
-    match client.remove_stack_annotation(stack, key).await {
-        Err(error) if !error.is_not_found() => return Err(error.into()),
-        Ok(()) | Err(_) => {}
-    }
-    if let Some(value) = value {
-        client.annotate_stack(stack, key, value).await?;
-    }
-    Ok(())
+async fn release(session: &Session, arguments: &Delete) -> Result<(), Failure> {
+    let stack = names::find_stack(&session.client, &arguments.stack).await?;
+    let question = format!("Delete stack {}? Its objects stay in every cluster, without their owner.", stack.name);
+    arguments.confirmation.ask(&question)?;
+    set_annotation(session, stack.id, REMOVAL_ANNOTATION, "release").await?;
+    session.client.delete_stack(stack.id).await?;
+    let sentence =
+        format!("stack {} is deleted; each agent that received it keeps its objects, without their owner", stack.name);
+    session.output.print_change(&stack, &sentence)
 }
 
 /// Returns the id of the generator with the name or id `requested`. Without one, returns the key's own generator, or
 /// for an administrator the default generator, which is created if it does not exist.
-async fn find_or_create_generator(client: &Client, requested: Option<&str>) -> Result<GeneratorId, Failure> {
-    if let (None, Some(own)) = (requested, client.whoami().await?.generator) {
+async fn find_or_create_generator(session: &Session, requested: Option<&str>) -> Result<GeneratorId, Failure> {
+    let client = &session.client;
+    if let Some(requested) = requested {
+        return Ok(names::find_generator(client, requested).await?.id);
+    }
+    if let Some(own) = client.whoami().await?.generator {
         return Ok(own);
     }
     let generators = client.list_generators().await?;
-    let name = requested.unwrap_or(DEFAULT_GENERATOR);
-    let found = generators.iter().find(|generator| generator.name == name || generator.id.to_string() == name);
-    match (found, requested) {
-        (Some(generator), _) => Ok(generator.id),
-        (None, Some(requested)) => Err(Failure::Usage(format!("there is no generator {requested}"))),
-        (None, None) => {
-            let created = client
-                .create_generator(&NewGenerator { name: name.to_owned(), description: None, key_expires_at: None })
-                .await?;
-            print_or_fail(&format!(
-                "generator {name} ({}), key, shown only once: {}\n",
-                created.generator.id, created.pak
-            ))?;
-            Ok(created.generator.id)
-        }
+    match generators.iter().find(|generator| generator.name == DEFAULT_GENERATOR) {
+        Some(generator) => Ok(generator.id),
+        None => create_default_generator(session).await,
     }
 }
 
-pub(crate) async fn delete(client: &Client, stack: &str) -> Result<(), Failure> {
-    let stack = names::find_stack(client, stack).await?;
-    client.delete_stack(stack.id).await?;
-    print(&format!("stack {} is deleted; each agent that received it removes its objects\n", stack.name))
+async fn create_default_generator(session: &Session) -> Result<GeneratorId, Failure> {
+    let name = DEFAULT_GENERATOR;
+    let request = NewGenerator { name: name.to_owned(), description: None, key_expires_at: None };
+    let created = session.client.create_generator(&request).await?;
+    let id = created.generator.id;
+    if session.output.format.is_for_people() {
+        print_or_fail(&format!("generator {name} ({id}), key, shown only once: {}\n", created.pak))?;
+    } else {
+        eprintln!("generator {name} ({id}) is created; sindri generator rotate-key {name} shows a key of it");
+    }
+    Ok(id)
+}
+
+pub(crate) async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
+    let stack = names::find_stack(&session.client, &arguments.stack).await?;
+    let question = format!("Delete stack {}? Each agent that received it removes its objects.", stack.name);
+    arguments.confirmation.ask(&question)?;
+    session.client.delete_stack(stack.id).await?;
+    let sentence = format!("stack {} is deleted; each agent that received it removes its objects", stack.name);
+    session.output.print_change(&stack, &sentence)
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use sindri_client::{Client, TargetStateResponse};
 use sindri_model::wire::{Agent, AgentEvent, DeploymentObject, EventStatus};
 use sindri_model::{RevisionId, StackId};
@@ -13,12 +14,37 @@ use sindri_model::{RevisionId, StackId};
 use crate::commands::conditions;
 use crate::failure::Failure;
 use crate::names;
-use crate::output::print;
-use crate::table::format_table;
+use crate::output::{Cell, Column, Resource, full_name};
+use crate::session::Session;
 
-type Row = [String; 4];
+/// Status of a stack on one agent.
+#[derive(Serialize)]
+struct Row {
+    stack: String,
+    sequence: String,
+    agent: String,
+    status: String,
+}
 
-pub(crate) async fn run(client: &Client, requested: Option<&str>) -> Result<(), Failure> {
+impl Resource for Row {
+    const KIND: &'static str = "stack";
+
+    fn name(&self) -> String {
+        self.stack.clone()
+    }
+
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::new("STACK", |row: &Self| Cell::text(&row.stack)),
+            Column::new("SEQUENCE", |row: &Self| Cell::text(&row.sequence)),
+            Column::new("AGENT", |row: &Self| Cell::text(&row.agent)),
+            Column::new("STATUS", |row: &Self| Cell::text(&row.status)),
+        ]
+    }
+}
+
+pub(crate) async fn run(session: &Session, requested: Option<&str>) -> Result<(), Failure> {
+    let client = &session.client;
     let stacks = match requested {
         Some(name) => vec![names::find_stack(client, name).await?],
         None => client.list_stacks().await?,
@@ -35,12 +61,12 @@ pub(crate) async fn run(client: &Client, requested: Option<&str>) -> Result<(), 
             stack_rows.extend(agent.format_row(stack.id, &stack.name, newest.as_ref()));
         }
         if stack_rows.is_empty() {
-            stack_rows.push([
-                stack.name.clone(),
-                format_sequence(newest.as_ref()),
-                "-".to_owned(),
-                "not targeted".to_owned(),
-            ]);
+            stack_rows.push(Row {
+                stack: stack.name.clone(),
+                sequence: format_sequence(newest.as_ref()),
+                agent: "-".to_owned(),
+                status: "not targeted".to_owned(),
+            });
         }
         rows.extend(stack_rows);
     }
@@ -48,14 +74,15 @@ pub(crate) async fn run(client: &Client, requested: Option<&str>) -> Result<(), 
         let existing: Vec<StackId> = stacks.iter().map(|stack| stack.id).collect();
         rows.extend(agents.iter().flat_map(|agent| agent.format_deleted_stacks(&existing)));
     }
-    let mut text = format_table(["STACK", "SEQUENCE", "AGENT", "STATUS"], &rows);
+    let mut text = session.output.format_table(&rows);
     if requested.is_some() {
         for stack in &stacks {
-            let conditions = conditions::describe(client, &stack.name, stack.id).await?;
+            let conditions = conditions::describe(session, &stack.name, stack.id).await?;
             text.extend(conditions.iter().map(|conditions| format!("\n{conditions}")));
         }
     }
-    print(&text)
+    let names = || rows.iter().map(full_name).collect();
+    session.output.print_document(&rows, names, || text)
 }
 
 fn format_sequence(revision: Option<&DeploymentObject>) -> String {
@@ -91,15 +118,15 @@ impl AgentState {
             None if self.targeted.contains(&stack) => self.describe_missing_entry(newest),
             None => return None,
         };
-        Some([name.to_owned(), format_sequence(newest), self.agent.name.clone(), status])
+        Some(Row { stack: name.to_owned(), sequence: format_sequence(newest), agent: self.agent.name.clone(), status })
     }
 
     /// Formats the rows of deleted stacks. They are identified by id, because another stack may have the name now.
     fn format_deleted_stacks(&self, existing: &[StackId]) -> Vec<Row> {
         let deleted = self.target_state.values().filter(|object| !existing.contains(&object.stack_id));
         let format_row = |object: &DeploymentObject| {
-            let name = format!("(deleted {})", object.stack_id);
-            [name, object.sequence_id.to_string(), self.agent.name.clone(), self.describe_outcome(object)]
+            let (stack, sequence) = (format!("(deleted {})", object.stack_id), object.sequence_id.to_string());
+            Row { stack, sequence, agent: self.agent.name.clone(), status: self.describe_outcome(object) }
         };
         deleted.map(format_row).collect()
     }

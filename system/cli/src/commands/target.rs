@@ -2,11 +2,12 @@
 
 use clap::Args;
 use http::StatusCode;
-use sindri_client::{Client, ClientError};
+use sindri_client::ClientError;
 
+use crate::commands::labels::accept_existing;
 use crate::failure::Failure;
 use crate::names;
-use crate::output::print;
+use crate::session::Session;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -17,20 +18,32 @@ pub(crate) struct Arguments {
 }
 
 /// Registers the agent with the stack's generator if necessary. Succeeds if the target exists already.
-pub(crate) async fn add(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) async fn add(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+    let client = &session.client;
     let stack = names::find_stack(client, &arguments.stack).await?;
     let agent = names::find_agent(client, &arguments.agent).await?;
     match client.add_target(agent.id, stack.id).await {
         Err(error) if is_unregistered(&error) => {
-            ignore_conflict(client.register_agent(stack.generator_id, agent.id).await)?;
-            ignore_conflict(client.add_target(agent.id, stack.id).await)?;
+            let registered = client.register_agent(stack.generator_id, agent.id).await;
+            if let Err(error) = &registered
+                && error.status() == Some(StatusCode::FORBIDDEN)
+            {
+                return Err(Failure::Usage(format!(
+                    "agent {} is not registered with the generator of stack {}: an administrator registers it with sindri \
+                     generator register {} {}",
+                    agent.name, stack.name, stack.generator_id, agent.name
+                )));
+            }
+            accept_existing(registered)?;
+            accept_existing(client.add_target(agent.id, stack.id).await)?;
         }
-        other => ignore_conflict(other)?,
+        other => accept_existing(other)?,
     }
-    print(&format!("stack {} is assigned to agent {}\n", stack.name, agent.name))
+    session.output.print_change(&stack, &format!("stack {} is assigned to agent {}", stack.name, agent.name))
 }
 
-pub(crate) async fn remove(client: &Client, arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) async fn remove(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+    let client = &session.client;
     let stack = names::find_stack(client, &arguments.stack).await?;
     let agent = names::find_agent(client, &arguments.agent).await?;
     match client.remove_target(agent.id, stack.id).await {
@@ -39,16 +52,11 @@ pub(crate) async fn remove(client: &Client, arguments: &Arguments) -> Result<(),
         }
         other => other?,
     }
-    print(&format!("stack {} is no longer assigned to agent {}, which removes its objects\n", stack.name, agent.name))
+    let sentence =
+        format!("stack {} is no longer assigned to agent {}, which removes its objects", stack.name, agent.name);
+    session.output.print_change(&stack, &sentence)
 }
 
 fn is_unregistered(error: &ClientError) -> bool {
     matches!(error, ClientError::Rejected { problem, .. } if problem.code == "agent_not_registered")
-}
-
-fn ignore_conflict<T>(result: Result<T, ClientError>) -> Result<(), Failure> {
-    match result {
-        Err(error) if error.status() == Some(StatusCode::CONFLICT) => Ok(()),
-        other => Ok(other.map(drop)?),
-    }
 }

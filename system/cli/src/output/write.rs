@@ -1,4 +1,4 @@
-//! Standard output of the commands.
+//! Writes to standard output.
 
 use std::io::{self, ErrorKind, Write};
 

@@ -1,0 +1,157 @@
+//! `sindri generator`: the clients that own stacks, such as CI.
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use sindri_model::wire::NewGenerator;
+
+use crate::commands::labels::accept_existing;
+use crate::confirm::Confirmation;
+use crate::failure::Failure;
+use crate::names;
+use crate::new_key::{KeyDestination, Rotation};
+use crate::resources::GeneratorDetails;
+use crate::session::Session;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List the generators that the key may read.
+    List,
+    /// Show one generator with the agents that are registered with it.
+    Show(Generator),
+    /// Create a generator and print its key, which cannot be printed again.
+    Create(Create),
+    /// Replace the key of a generator and print the new one, which cannot be printed again.
+    RotateKey(RotateKey),
+    /// Register an agent with a generator, whose stacks may then be assigned to the agent.
+    Register(Registration),
+    /// Remove the registration of an agent with a generator.
+    Unregister(Registration),
+    /// Delete a generator, its key and its stacks; every agent that received them removes their objects.
+    Delete(Delete),
+}
+
+#[derive(Args)]
+pub(crate) struct Generator {
+    /// Name or id of the generator.
+    generator: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Create {
+    /// Name of the generator.
+    name: String,
+    /// Description for people.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Name or id of an agent to register with it; may be repeated.
+    #[arg(long = "agent", value_name = "AGENT")]
+    agents: Vec<String>,
+    /// Time from which the key is invalid, such as 2027-01-31T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<Timestamp>,
+    #[command(flatten)]
+    key: KeyDestination,
+}
+
+#[derive(Args)]
+pub(crate) struct RotateKey {
+    #[command(flatten)]
+    generator: Generator,
+    #[command(flatten)]
+    rotation: Rotation,
+    #[command(flatten)]
+    key: KeyDestination,
+}
+
+#[derive(Args)]
+pub(crate) struct Registration {
+    #[command(flatten)]
+    generator: Generator,
+    /// Name or id of the agent.
+    agent: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    generator: Generator,
+    #[command(flatten)]
+    confirmation: Confirmation,
+}
+
+pub(crate) async fn run(session: &Session, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::List => session.output.print_list(&names::list_generators(&session.client).await?),
+        Command::Show(arguments) => show(session, &arguments.generator).await,
+        Command::Create(arguments) => create(session, arguments).await,
+        Command::RotateKey(arguments) => rotate_key(session, &arguments).await,
+        Command::Register(arguments) => register(session, &arguments).await,
+        Command::Unregister(arguments) => unregister(session, &arguments).await,
+        Command::Delete(arguments) => delete(session, &arguments).await,
+    }
+}
+
+async fn show(session: &Session, generator: &str) -> Result<(), Failure> {
+    let client = &session.client;
+    let generator = names::find_generator(client, generator).await?;
+    let registered: Vec<_> = client.list_registrations(generator.id).await?;
+    let is_registered = |id| registered.iter().any(|registration| registration.agent_id == id);
+    let agents = client.list_agents().await?.into_iter().filter(|agent| is_registered(agent.id));
+    let registered_agents = agents.map(|agent| agent.name).collect();
+    session.output.print_object(&GeneratorDetails { generator, registered_agents })
+}
+
+async fn create(session: &Session, arguments: Create) -> Result<(), Failure> {
+    let client = &session.client;
+    let mut agents = Vec::new();
+    for agent in &arguments.agents {
+        agents.push(names::find_agent(client, agent).await?.id);
+    }
+    let printer = arguments.key.prepare(session.output)?;
+    let Create { name, description, expires_at: key_expires_at, .. } = arguments;
+    let created = client.create_generator(&NewGenerator { name, description, key_expires_at }).await?;
+    let generator = created.generator;
+    printer.print(&generator, &format!("generator {} ({})", generator.name, generator.id), &created.pak)?;
+    for agent in agents {
+        client.register_agent(generator.id, agent).await?;
+    }
+    Ok(())
+}
+
+async fn rotate_key(session: &Session, arguments: &RotateKey) -> Result<(), Failure> {
+    let request = arguments.rotation.to_request()?;
+    let generator = names::find_generator(&session.client, &arguments.generator.generator).await?;
+    let printer = arguments.key.prepare(session.output)?;
+    let rotated = session.client.rotate_generator_key(generator.id, &request).await?;
+    printer.print(&rotated.generator, &format!("generator {} has a new key", generator.name), &rotated.pak)
+}
+
+async fn register(session: &Session, arguments: &Registration) -> Result<(), Failure> {
+    let client = &session.client;
+    let generator = names::find_generator(client, &arguments.generator.generator).await?;
+    let agent = names::find_agent(client, &arguments.agent).await?;
+    accept_existing(client.register_agent(generator.id, agent.id).await)?;
+    let sentence = format!("agent {} is registered with generator {}", agent.name, generator.name);
+    session.output.print_change(&generator, &sentence)
+}
+
+async fn unregister(session: &Session, arguments: &Registration) -> Result<(), Failure> {
+    let client = &session.client;
+    let generator = names::find_generator(client, &arguments.generator.generator).await?;
+    let agent = names::find_agent(client, &arguments.agent).await?;
+    client.unregister_agent(generator.id, agent.id).await?;
+    let sentence = format!("agent {} is no longer registered with generator {}", agent.name, generator.name);
+    session.output.print_change(&generator, &sentence)
+}
+
+async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
+    let generator = names::find_generator(&session.client, &arguments.generator.generator).await?;
+    let question = format!(
+        "Delete generator {} and all its stacks? Each agent that received them removes their objects.",
+        generator.name
+    );
+    arguments.confirmation.ask(&question)?;
+    session.client.delete_generator(generator.id).await?;
+    let sentence = format!("generator {} and its stacks are deleted; agents remove their objects", generator.name);
+    session.output.print_change(&generator, &sentence)
+}

@@ -1,0 +1,20 @@
+//! Exit codes.
+
+use std::process::ExitCode;
+
+/// Result of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The command did what it was asked for.
+    Success = 0,
+    /// It failed, and may succeed later.
+    Failed = 1,
+    /// The arguments, a file or the request are not valid.
+    Usage = 2,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

@@ -1,0 +1,115 @@
+//! Standard output of the commands: one object or a list, in the format that `--output` selects.
+//!
+//! An object says with [`Resource`] how it is shown; commands choose between a list, one object and the report of a change.
+
+mod age;
+mod cell;
+mod resource;
+mod table;
+mod terminal;
+mod write;
+
+use clap::ValueEnum;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+pub(crate) use cell::{Cell, Style};
+pub(crate) use resource::{Column, Resource, full_name};
+pub(crate) use terminal::Terminal;
+pub(crate) use write::{print, print_or_fail};
+
+/// Format of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns that fit the terminal, and sentences about changes.
+    #[default]
+    Table,
+    /// All columns, not cut.
+    Wide,
+    /// JSON, with exact times.
+    Json,
+    /// YAML, with exact times.
+    Yaml,
+    /// One line `kind/name` for each object.
+    Name,
+}
+
+impl Format {
+    /// Returns true if people read the output, and programs do not parse it.
+    pub(crate) fn is_for_people(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+}
+
+/// Standard output of one command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub format: Format,
+    pub terminal: Terminal,
+    /// Time from which ages are computed.
+    pub now: Timestamp,
+}
+
+impl Output {
+    /// Prints a list: a table, or an array of documents.
+    pub(crate) fn print_list<T: Resource>(&self, items: &[T]) -> Result<(), Failure> {
+        let names = || items.iter().map(full_name).collect();
+        self.print_document(&items, names, || table::format_table(&self.columns(), items, self.layout()))
+    }
+
+    /// Prints one object: a line for each column, or a document.
+    pub(crate) fn print_object<T: Resource>(&self, item: &T) -> Result<(), Failure> {
+        let names = || vec![full_name(item)];
+        self.print_document(item, names, || table::format_object(&T::columns(), item, self.layout()))
+    }
+
+    /// Prints the result of a change: a sentence, or the changed object.
+    pub(crate) fn print_change<T: Resource>(&self, item: &T, sentence: &str) -> Result<(), Failure> {
+        self.print_document(item, || vec![full_name(item)], || format!("{sentence}\n"))
+    }
+
+    /// Prints a document, its names, or the text for people.
+    pub(crate) fn print_document(
+        &self,
+        document: &impl Serialize,
+        names: impl FnOnce() -> Vec<String>,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        print(&self.format_document(document, names, text)?)
+    }
+
+    /// Formats a document, its names, or the text for people.
+    pub(crate) fn format_document(
+        &self,
+        document: &impl Serialize,
+        names: impl FnOnce() -> Vec<String>,
+        text: impl FnOnce() -> String,
+    ) -> Result<String, Failure> {
+        let to_failure = |error: String| Failure::Operation(format!("the output cannot be formatted: {error}"));
+        match self.format {
+            Format::Table | Format::Wide => Ok(text()),
+            Format::Name => Ok(names().iter().map(|name| format!("{name}\n")).collect()),
+            Format::Json => serde_json::to_string_pretty(document)
+                .map(|text| format!("{text}\n"))
+                .map_err(|error| to_failure(error.to_string())),
+            Format::Yaml => serde_yaml::to_string(document).map_err(|error| to_failure(error.to_string())),
+        }
+    }
+
+    /// Formats a table of objects for people, for commands that print more than one.
+    pub(crate) fn format_table<T: Resource>(&self, items: &[T]) -> String {
+        table::format_table(&self.columns(), items, self.layout())
+    }
+
+    fn columns<T: Resource>(&self) -> Vec<Column<T>> {
+        let is_shown = |column: &Column<T>| !column.is_wide || self.format == Format::Wide;
+        T::columns().into_iter().filter(is_shown).collect()
+    }
+
+    fn layout(&self) -> table::Layout {
+        let width = self.terminal.width.filter(|_| self.format == Format::Table);
+        table::Layout { width, has_colors: self.terminal.has_colors, now: self.now }
+    }
+}

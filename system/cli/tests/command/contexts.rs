@@ -1,0 +1,102 @@
+//! `sindri context`, and the broker and key that a command uses.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Broker, expect_failure, parse_cells};
+
+/// A user with a directory of configuration and no variables.
+struct User(tempfile::TempDir);
+
+impl User {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sindri"));
+        command.env_clear().env("XDG_CONFIG_HOME", self.0.path()).args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn run_successfully(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command with this text on standard input.
+    fn run_with_input(&self, arguments: &[&str], input: &str) -> Output {
+        use std::io::Write;
+        let mut command = self.command(arguments);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        process.wait_with_output().unwrap()
+    }
+}
+
+#[test]
+fn a_context_has_the_broker_and_the_key_of_a_command() {
+    let (one, other, user) = (Broker::start(), Broker::start(), User::new());
+    let key = std::fs::read_to_string(one.key_path()).unwrap();
+    let created = user.run_with_input(&["context", "set", "one", "--broker", &one.address], &key);
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    assert!(!String::from_utf8_lossy(&created.stdout).contains(key.trim()), "the key is printed");
+    let key_file = other.key_path();
+    let key_file = key_file.to_str().unwrap();
+    user.run_successfully(&["context", "set", "other", "--broker", &other.address, "--key-file", key_file]);
+
+    user.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    assert_eq!(parse_cells(&user.run_successfully(&["agent", "list"])).len(), 1);
+    assert_eq!(parse_cells(&user.run_successfully(&["agent", "list", "--context", "other"])).len(), 0);
+    assert_eq!(user.run_successfully(&["context", "use", "other"]), "context other is the current one\n");
+    assert_eq!(parse_cells(&user.run_successfully(&["agent", "list"])).len(), 0);
+    let output = user.command(&["agent", "list"]).env("SINDRI_CONTEXT", "one").output().unwrap();
+    assert_eq!(parse_cells(&String::from_utf8(output.stdout).unwrap()).len(), 1);
+
+    let listed = user.run_successfully(&["context", "list"]);
+    let credential = format!("key file {key_file}");
+    let expected = [vec!["one", "-", &one.address, "key"], vec!["other", "yes", &other.address, &credential]];
+    assert_eq!(parse_cells(&listed), expected);
+    let shown: Value = serde_json::from_str(&user.run_successfully(&["context", "show", "one", "-o", "json"])).unwrap();
+    assert_eq!((&shown["broker"], &shown["credential"]), (&one.address.as_str().into(), &"key".into()));
+    user.run_successfully(&["context", "delete", "other"]);
+    assert_eq!(user.run_successfully(&["context", "list", "-o", "name"]), "context/one\n");
+}
+
+#[test]
+fn the_file_with_a_key_is_for_its_owner_only() {
+    let (broker, user) = (Broker::start(), User::new());
+    let key = std::fs::read_to_string(broker.key_path()).unwrap();
+    user.run_with_input(&["context", "set", "one", "--broker", &broker.address], &key);
+    let path = user.0.path().join("sindri/config.toml");
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = expect_failure(&user.run(&["agent", "list"]), 2);
+    assert!(refused.contains("other users may read or write it (mode 644): run chmod 600 "), "{refused}");
+}
+
+#[test]
+fn flags_take_precedence_and_the_key_of_a_context_stays_with_its_broker() {
+    let (one, other, user) = (Broker::start(), Broker::start(), User::new());
+    let key = std::fs::read_to_string(one.key_path()).unwrap();
+    user.run_with_input(&["context", "set", "one", "--broker", &one.address], &key);
+    let refused = expect_failure(&user.run(&["agent", "list", "--broker", &other.address]), 2);
+    let expected = format!("sindri: the key of context one is for {}, and not for {}", one.address, other.address);
+    assert!(refused.starts_with(&expected), "{refused}");
+    let key_file = other.key_path();
+    user.run_successfully(&["agent", "list", "--broker", &other.address, "--key-file", key_file.to_str().unwrap()]);
+    let unknown = expect_failure(&user.run(&["agent", "list", "--context", "on"]), 2);
+    assert_eq!(unknown, "sindri: there is no context on: did you mean one?; sindri context list shows all");
+    let invalid = expect_failure(&user.run(&["context", "set", "../a", "--broker", &one.address]), 2);
+    assert!(invalid.contains("is not the name of a context"), "{invalid}");
+    let incomplete = expect_failure(&user.run(&["context", "set", "a", "--broker", "localhost"]), 2);
+    assert!(incomplete.contains("is not the URL of a broker"), "{incomplete}");
+}

@@ -1,0 +1,71 @@
+//! Errors: one sentence, the exit code, and the next step.
+
+use std::net::TcpListener;
+
+use crate::support::{Broker, expect_advice, expect_failure, run_sindri};
+
+#[test]
+fn invalid_usage_is_one_sentence_and_exits_with_2() {
+    let broker = Broker::start();
+    broker.run_successfully(&["stack", "create", "web"]);
+    assert_eq!(broker.expect_usage_error(&["target", "web", "missing"]), "sindri: there is no agent missing");
+    assert_eq!(broker.expect_usage_error(&["events", "missing"]), "sindri: there is no agent and no stack missing");
+    assert_eq!(
+        broker.expect_usage_error(&["stack", "create", "x", "--generator", "g"]),
+        "sindri: there is no generator g"
+    );
+    assert!(
+        broker
+            .expect_usage_error(&["stack", "create", "web"])
+            .ends_with("the broker responded with 409: stack web exists already")
+    );
+    assert!(broker.expect_usage_error(&["apply", "web", "-f", "missing.yaml"]).contains("missing.yaml cannot be read"));
+    let broken = broker.write_file("broken.yaml", "kind: ConfigMap\n---\na: [\n");
+    let message = broker.expect_usage_error(&["apply", "web", "-f", broken.to_str().unwrap()]);
+    assert!(message.contains("broken.yaml: document 2, line"), "{message}");
+    let unknown_key = broker.write_file("unknown_key", "brokkr_BRabcdef_nothing\n");
+    let message = expect_failure(&run_sindri(&broker.address, &unknown_key, &["agent", "list"]), 2);
+    assert_eq!(message, "sindri: cannot list the agents: the broker does not accept the key: the key is unknown");
+}
+
+#[test]
+fn an_unreachable_broker_is_named_and_exits_with_1() {
+    let broker = Broker::start();
+    let (address, key) = (broker.address.clone(), broker.write_file("copy", "brokkr_BRabcdef_nothing"));
+    let key_copy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::copy(key, key_copy.path()).unwrap();
+    drop(broker);
+    let message = expect_failure(&run_sindri(&address, key_copy.path(), &["agent", "list"]), 1);
+    assert!(message.starts_with(&format!("sindri: cannot list the agents: the broker at {address} cannot be reached")));
+    assert_eq!(message.lines().count(), 1);
+}
+
+#[test]
+fn an_error_says_what_to_do_next() {
+    let broker = Broker::start();
+    broker.run_successfully(&["stack", "create", "checkout"]);
+    let unknown = broker.expect_usage_error(&["stack", "show", "chekout"]);
+    assert_eq!(unknown, "sindri: there is no stack chekout: did you mean checkout?");
+    let exists = broker.run(&["stack", "create", "checkout"]);
+    assert!(expect_advice(&exists, 2).contains("another name"));
+    let key = broker.write_file("unknown_key", "brokkr_BRabcdef_nothing\n");
+    let rejected = run_sindri(&broker.address, &key, &["stack", "list"]);
+    assert!(expect_advice(&rejected, 2).starts_with("check the key: --key-file"));
+    let large = broker.write_file(
+        "large.yaml",
+        &format!("kind: ConfigMap\napiVersion: v1\nmetadata: {{name: a}}\ndata: {{a: {}}}\n", "x".repeat(3_000_000)),
+    );
+    let refused = broker.run(&["apply", "checkout", "-f", large.to_str().unwrap()]);
+    assert!(expect_failure(&refused, 2).ends_with("413: the body is larger than 2097152 bytes"));
+    assert!(expect_advice(&refused, 2).contains("limits.body_bytes"));
+    let https = broker.address.replacen("http://", "https://", 1);
+    let not_tls = run_sindri(&https, &broker.key_path(), &["stack", "list"]);
+    assert_eq!(expect_advice(&not_tls, 1), format!("use {}", broker.address));
+    let unknown_host = run_sindri("http://broker.invalid:1", &key, &["stack", "list"]);
+    assert!(expect_advice(&unknown_host, 1).contains("name of the host"));
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let refused = run_sindri(&format!("http://127.0.0.1:{port}"), &key, &["stack", "list"]);
+    assert!(expect_advice(&refused, 1).contains("check that the broker runs"));
+    let no_url = run_sindri("localhost:3000", &key, &["stack", "list"]);
+    assert!(expect_failure(&no_url, 2).ends_with("is not the URL of a broker, which is like https://HOST:PORT"));
+}

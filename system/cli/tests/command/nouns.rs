@@ -1,0 +1,143 @@
+//! Agents, stacks and generators: labels, annotations, keys, targets and registrations.
+
+use serde_json::Value;
+
+use crate::support::{Broker, expect_failure, parse_cells, run_sindri};
+
+fn show(broker: &Broker, noun: &str, name: &str) -> Value {
+    serde_json::from_str(&broker.run_successfully(&[noun, "show", name, "-o", "json"])).unwrap()
+}
+
+/// Returns the names of the stacks in the target state of an agent, which the labels assign to it.
+fn list_target_state(broker: &Broker, agent: &str) -> String {
+    let listed = broker.run_successfully(&["status", "-o", "json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let rows = listed.as_array().unwrap().iter().filter(|row| row["agent"] == agent);
+    rows.map(|row| row["stack"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn labels_and_annotations_are_added_replaced_and_removed() {
+    let broker = Broker::start();
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    broker.run_successfully(&["stack", "create", "web", "--description", "the shop"]);
+    for noun in ["agent", "stack"] {
+        let name = if noun == "agent" { "east" } else { "web" };
+        let labeled = broker.run_successfully(&[noun, "label", name, "production", "region=eu"]);
+        assert_eq!(labeled, format!("{noun} {name} is labeled production, region=eu\n"));
+        broker.run_successfully(&[noun, "label", name, "production"]);
+        broker.run_successfully(&[noun, "annotate", name, "tier=1", "note=a b=c"]);
+        broker.run_successfully(&[noun, "annotate", name, "tier=2"]);
+        let shown = show(&broker, noun, name);
+        assert_eq!(shown["labels"], serde_json::json!(["production", "region=eu"]));
+        assert_eq!(shown["annotations"], serde_json::json!({"tier": "2", "note": "a b=c"}));
+        broker.run_successfully(&[noun, "unlabel", name, "production"]);
+        broker.run_successfully(&[noun, "unannotate", name, "tier", "note"]);
+        let text = broker.run_successfully(&[noun, "show", name]);
+        assert!(text.contains("LABELS") && text.contains("region=eu") && !text.contains("production"), "{text}");
+        let missing = broker.expect_usage_error(&[noun, "unlabel", name, "production"]);
+        assert_eq!(missing, format!("sindri: {noun} {name} has no label production"));
+        let missing = broker.expect_usage_error(&[noun, "unannotate", name, "tier"]);
+        assert_eq!(missing, format!("sindri: {noun} {name} has no annotation tier"));
+        assert_eq!(broker.run(&[noun, "annotate", name, "tier"]).status.code(), Some(2));
+    }
+    assert_eq!(show(&broker, "stack", "web")["generator"], "default");
+    assert_eq!(show(&broker, "stack", "web")["description"], "the shop");
+}
+
+#[test]
+fn a_stack_is_targeted_suspended_and_deleted() {
+    let broker = Broker::start();
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    broker.run_successfully(&["stack", "create", "web"]);
+    broker.run_successfully(&["stack", "target", "web", "east"]);
+    assert_eq!(list_target_state(&broker, "east"), "web");
+    assert!(
+        broker
+            .run_successfully(&["stack", "suspend", "web", "--agent", "east"])
+            .contains("suspended on the clusters of east")
+    );
+    assert_eq!(show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"], "east");
+    broker.run_successfully(&["stack", "resume", "web"]);
+    assert_eq!(show(&broker, "stack", "web")["annotations"], serde_json::json!({}));
+    broker.run_successfully(&["stack", "untarget", "web", "east"]);
+    assert_eq!(list_target_state(&broker, "east"), "");
+    broker.run_successfully(&["stack", "delete", "web", "--yes"]);
+    broker.run_successfully(&["stack", "create", "other"]);
+    broker.run_successfully(&["stack", "release", "other"]);
+    assert_eq!(parse_cells(&broker.run_successfully(&["stack", "list"])).len(), 0);
+}
+
+#[test]
+fn a_generator_has_a_key_and_registered_agents() {
+    let broker = Broker::start();
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    let ci = broker.directory.path().join("ci.key");
+    let key_file = ["--new-key-file", ci.to_str().unwrap()];
+    broker.run_successfully(&[&["generator", "create", "ci", "--agent", "east"], &key_file[..]].concat());
+    assert_eq!(show(&broker, "generator", "ci")["registered_agents"], serde_json::json!(["east"]));
+    broker.run_successfully(&["generator", "unregister", "ci", "east"]);
+    assert_eq!(show(&broker, "generator", "ci")["registered_agents"], serde_json::json!([]));
+    broker.run_successfully(&["generator", "register", "ci", "east"]);
+    broker.run_successfully(&["generator", "register", "ci", "east"]);
+    let as_ci = |arguments: &[&str]| run_sindri(&broker.address, &ci, arguments);
+    assert!(as_ci(&["stack", "create", "web"]).status.success());
+    let rotated = broker.run_successfully(&["generator", "rotate-key", "ci"]);
+    assert!(rotated.starts_with("generator ci has a new key\nkey, shown only once: brokkr_BR"), "{rotated}");
+    let refused = expect_failure(&as_ci(&["stack", "list"]), 2);
+    assert!(refused.contains("the broker does not accept the key"), "{refused}");
+    assert!(broker.run_successfully(&["generator", "list"]).contains("ci "));
+    broker.run_successfully(&["generator", "delete", "ci"]);
+    assert_eq!(parse_cells(&broker.run_successfully(&["stack", "list"])).len(), 0);
+}
+
+#[test]
+fn a_rotated_key_of_an_agent_replaces_the_old_one() {
+    let broker = Broker::start();
+    let created = broker.run_successfully(&["agent", "create", "east", "--cluster", "prod", "-o", "json"]);
+    let created: Value = serde_json::from_str(&created).unwrap();
+    let old = broker.write_file("old", created["key"].as_str().unwrap());
+    let whoami = |key| {
+        let output = run_sindri(&broker.address, key, &["whoami", "-o", "json"]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default()
+    };
+    assert_eq!((&whoami(&old)["role"], &whoami(&old)["name"]), (&"agent".into(), &"east".into()));
+    let new = broker.directory.path().join("new");
+    broker.run_successfully(&["agent", "rotate-key", "east", "--new-key-file", new.to_str().unwrap()]);
+    assert_eq!((whoami(&old), &whoami(&new)["name"]), (Value::Null, &"east".into()));
+}
+
+#[test]
+fn a_generators_key_manages_its_own_stacks_and_says_who_must_do_the_rest() {
+    let broker = Broker::start();
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    broker.run_successfully(&["agent", "create", "west", "--cluster", "west"]);
+    let ci = broker.directory.path().join("ci.key");
+    broker.run_successfully(&["generator", "create", "ci", "--agent", "east", "--new-key-file", ci.to_str().unwrap()]);
+    broker.run_successfully(&["stack", "create", "foreign"]);
+    let run = |arguments: &[&str]| {
+        let output = run_sindri(&broker.address, &ci, arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run(&["whoami"]).contains("generator\n"), "whoami");
+    run(&["stack", "create", "web"]);
+    run(&["stack", "target", "web", "east"]);
+    assert_eq!(run(&["stack", "list", "-o", "name"]), "stack/web\n");
+    assert_eq!(run(&["generator", "list", "-o", "name"]), "generator/ci\n");
+    assert!(run(&["generator", "show", "ci"]).contains("east"));
+    assert!(run(&["agent", "show", "east"]).contains("prod"));
+    run(&["stack", "label", "web", "production"]);
+    assert!(run(&["stack", "show", "web"]).contains("production"));
+    run(&["stack", "suspend", "web"]);
+    run(&["stack", "resume", "web"]);
+    let refused = expect_failure(&run_sindri(&broker.address, &ci, &["stack", "target", "web", "west"]), 2);
+    assert!(
+        refused.contains("agent west is not registered with the generator of stack web: an administrator"),
+        "{refused}"
+    );
+    let unknown = expect_failure(&run_sindri(&broker.address, &ci, &["stack", "delete", "foreign"]), 2);
+    assert_eq!(unknown, "sindri: there is no stack foreign");
+    run(&["stack", "untarget", "web", "east"]);
+    run(&["stack", "delete", "web"]);
+}
