@@ -1,7 +1,7 @@
 //! The id of the command's requests, and the export of their trace.
 
 use http::HeaderValue;
-use sindri_process::{Setting, TraceExport, logs};
+use sindri_process::{Setting, TraceExport, VERSION, logs};
 use sindri_traces::RequestContext;
 
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub(crate) fn start_traces(endpoint: Option<&str>) -> Result<Option<TraceExport>
     let Some(endpoint) = endpoint else { return Ok(None) };
     let to_usage = |reason: String| Failure::Usage(format!("--otlp-endpoint: {reason}"));
     Setting::otlp_endpoint("otlp_endpoint").check(endpoint).map_err(to_usage)?;
-    let traces = TraceExport::start(endpoint, "sindri", env!("CARGO_PKG_VERSION"));
+    let traces = TraceExport::start(endpoint, "sindri", VERSION);
     let traces = traces.map_err(|error| Failure::Operation(error.to_string()))?;
     logs::init("off", "error", || None, Some(&traces));
     Ok(Some(traces))

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
+use sindri_process::VERSION;
 
 use crate::connect::create_client_without_key;
 use crate::failure::Failure;
@@ -40,7 +41,7 @@ impl Resource for Versions {
 
 /// Prints the versions. Without a broker that responds, prints that of this program and fails.
 pub(crate) async fn run(arguments: &Arguments, settings: &Settings, output: Output) -> Result<(), Failure> {
-    let client = env!("CARGO_PKG_VERSION");
+    let client = VERSION;
     if arguments.client {
         return output.print_object(&Versions { client, broker: None });
     }
