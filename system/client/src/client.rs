@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -51,12 +51,21 @@ impl Default for Limits {
 pub struct Client {
     transport: Arc<dyn Transport>,
     base_url: String,
-    authorization: HeaderValue,
+    /// Value of the header, which clones share.
+    authorization: Arc<Mutex<HeaderValue>>,
     limits: Limits,
     is_strict: bool,
     /// Process in whose name reports are made.
     process: Option<HeaderValue>,
     pub(crate) broker_kind: ObservedKind,
+}
+
+/// Returns the value of the header with a key, which is not shown in debug output.
+fn to_authorization(pak: &str) -> Result<HeaderValue, ClientSetupError> {
+    let value = HeaderValue::try_from(format!("Bearer {}", pak.trim()));
+    let mut value = value.map_err(|_| ClientSetupError::Key)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl fmt::Debug for Client {
@@ -141,9 +150,7 @@ impl Client {
         if base_url.scheme().is_none() || base_url.host().is_none() || base_url.query().is_some() {
             return Err(ClientSetupError::Address(base_url.to_string()));
         }
-        let mut authorization =
-            HeaderValue::try_from(format!("Bearer {}", pak.trim())).map_err(|_| ClientSetupError::Key)?;
-        authorization.set_sensitive(true);
+        let authorization = Arc::new(Mutex::new(to_authorization(pak)?));
         let base_url = base_url.to_string().trim_end_matches('/').to_owned();
         Ok(Self {
             transport: Arc::new(pool_connections(connector)),
@@ -154,6 +161,15 @@ impl Client {
             process: None,
             broker_kind: ObservedKind::default(),
         })
+    }
+
+    /// Replaces the key of this client and all of its clones; returns true if it is another one.
+    pub fn replace_key(&self, pak: &str) -> Result<bool, ClientSetupError> {
+        let authorization = to_authorization(pak)?;
+        let mut current = self.authorization.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *current != authorization;
+        *current = authorization;
+        Ok(is_new)
     }
 
     /// Returns the same client with other limits.
@@ -232,7 +248,9 @@ impl Client {
         *request.uri_mut() = format!("{}{API_PATH}{}", self.base_url, call.path)
             .parse()
             .map_err(|error| call.malformed_response(format!("the URL is invalid: {error}")))?;
-        request.headers_mut().insert(AUTHORIZATION, self.authorization.clone());
+        // The value is replaced as a whole, so a poisoned lock still holds a valid one.
+        let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        request.headers_mut().insert(AUTHORIZATION, authorization);
         sindri_traces::add_headers(request.headers_mut());
         if self.is_strict {
             request.headers_mut().insert(STRICT_HEADER, HeaderValue::from_static("true"));
