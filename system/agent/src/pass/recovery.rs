@@ -1,13 +1,19 @@
 //! Inventory of a stack at the beginning of a pass. One that was lost is built again from a search of the cluster.
 
+use std::time::Duration;
+
 use sindri_client::Client;
 use sindri_model::{AgentId, StackId};
+use tokio::time::Instant;
 
 use super::desired::{DesiredObject, DesiredStack};
 use super::inventory::{Completeness, Creation, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory};
 use super::observe::find_stack_objects;
 use super::summary::PassError;
 use crate::cluster::{Cluster, ClusterError};
+
+/// Time limit of the search before a removal is confirmed.
+const LAST_SEARCH_MAX: Duration = Duration::from_secs(30);
 
 /// Reads the inventory of one stack.
 #[derive(Clone, Copy)]
@@ -77,14 +83,22 @@ impl InventoryReader<'_> {
         Ok(inventory)
     }
 
-    /// Searches for objects of the stack that the inventory lacks, and adds them. Kinds that cannot be listed are left out:
-    /// the inventory may well be right.
+    /// Searches for objects of the stack that the inventory lacks, and adds them. What cannot be listed in time is left out,
+    /// because the inventory may well be right: a removal must not wait for an API group that does not respond.
     pub async fn find_forgotten(&self, inventory: &mut Inventory) -> Result<bool, PassError> {
-        let leave_out = |error: ClusterError| {
-            tracing::info!("stack {}: the last search of the removal: {error}", self.stack);
+        let cluster = self.cluster.with_deadline(Instant::now() + LAST_SEARCH_MAX);
+        let log = |error: ClusterError| tracing::info!("stack {}: the last search of the removal: {error}", self.stack);
+        let leave_out = |error| {
+            log(error);
             Ok(())
         };
-        let found = find_stack_objects(self.cluster, self.stack, leave_out).await?;
+        let found = match find_stack_objects(&cluster, self.stack, leave_out).await {
+            Ok(found) => found,
+            Err(error) => {
+                log(error);
+                return Ok(false);
+            }
+        };
         let forgotten: Vec<Entry> = found.into_iter().filter(|entry| inventory.get(&entry.key).is_none()).collect();
         let is_any = !forgotten.is_empty();
         forgotten.into_iter().for_each(|entry| inventory.insert(entry));

@@ -74,7 +74,9 @@ impl Pass<'_> {
         }
         let Observation { live, unreadable } =
             read_live_objects(self.cluster, self.reflector, desired, inventory).await;
-        if !cache.is_searched && has_unknown_objects(desired, inventory, &live) {
+        // Without the broker nothing is deleted, and the search can wait.
+        let may_search = !cache.is_searched && !self.revision.is_from_copy();
+        if may_search && has_unknown_objects(desired, inventory, &live) {
             // Another agent of this stack may have had the inventory, or an older one was restored: there may be more objects.
             (cache.inventory, cache.had_inventory, cache.is_restored) = (None, true, true);
             return Box::pin(self.run(cache)).await;

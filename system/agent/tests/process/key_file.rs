@@ -78,7 +78,8 @@ async fn another_key_in_the_file_is_used_without_a_restart() {
         std::fs::set_permissions(&key_file, PermissionsExt::from_mode(0o600)).unwrap();
     };
     write_key(&key);
-    let context = "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\nusers: [{name: a, user: {}}]";
+    let context =
+        "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\nusers: [{name: a, user: {}}]";
     let clusters = format!("clusters: [{{name: a, cluster: {{server: 'http://{cluster_address}'}}}}]\n{context}\n");
     std::fs::write(&kubeconfig, clusters).unwrap();
     let mut command = agent();

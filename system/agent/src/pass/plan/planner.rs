@@ -223,7 +223,8 @@ fn find_adoptions(
         }
         // One that is not an id is not in the target state, and its objects are adopted.
         let annotated = live.and_then(|live| live.ownership.other_owner(desired.stack, key)?.parse().ok());
-        let annotated = annotated.filter(|owner| inputs.claims.may_declare(*owner, key));
+        let is_other = |owner: &StackId| *owner != desired.stack && inputs.claims.may_declare(*owner, key);
+        let annotated = annotated.filter(is_other);
         annotated.or_else(|| inputs.claims.earlier_claimant(desired.stack, desired.position.sequence, key))
     };
     let owned: Vec<String> = objects
