@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use sindri_agent::{APPLY_ANNOTATION, IgnoredFields, PRUNE_ANNOTATION, REPLACE_ANNOTATION};
+use sindri_agent::{APPLY_ANNOTATION, PRUNE_ANNOTATION, REPLACE_ANNOTATION};
+use sindri_model::IgnoredFields;
 use sindri_model::ObjectKey;
 
 use crate::declared_fields::has_declared_fields;

@@ -16,7 +16,6 @@ mod target;
 mod telemetry;
 
 pub use agent::{Agent, AgentError};
-pub use cluster::ignore::IgnoredFields;
 pub use cluster::namespaces::AGENT_NAMESPACE;
 pub use cluster::ownership::{
     CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, Ownership, PRUNE_ANNOTATION, STACK_ANNOTATION, STACK_LABEL,

@@ -17,6 +17,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
+use process::access_key::KeyFile;
 use process::settings;
 use process::setup::{self, SetupError};
 
@@ -113,12 +114,15 @@ async fn run(config: &Config) -> Result<(), StartError> {
         metrics: agent.metrics.clone(),
         readiness: agent.readiness.clone(),
         polling_interval: agent.settings.polling_interval,
+        agent: agent.settings.name.clone(),
     };
+    let key_file = KeyFile::new(config, agent.broker.clone(), agent.settings.polling_interval);
     tracing::info!("agent {} of cluster {} starts", agent.settings.name, agent.settings.cluster_name);
     tokio::select! {
         biased; // the agent ends the process; the probes never end
         ended = agent.run(signals.end()) => Ok(ended?),
         never = serve_probes(&probes, listener) => match never {},
+        never = key_file.watch() => match never {},
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -54,13 +54,21 @@ impl Default for Limits {
 pub struct Client {
     transport: Arc<dyn Transport>,
     base_url: String,
-    /// Key; `None` for operations that need none.
-    authorization: Option<HeaderValue>,
+    /// Value of the header, which clones share; `None` for operations that need no key.
+    authorization: Arc<Mutex<Option<HeaderValue>>>,
     limits: Limits,
     is_strict: bool,
     /// Process in whose name reports are made.
     process: Option<HeaderValue>,
     pub(crate) broker_kind: ObservedKind,
+}
+
+/// Returns the value of the header with a key, which is not shown in debug output.
+fn to_authorization(pak: &str) -> Result<HeaderValue, ClientSetupError> {
+    let value = HeaderValue::try_from(format!("Bearer {}", pak.trim()));
+    let mut value = value.map_err(|_| ClientSetupError::Key)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl fmt::Debug for Client {
@@ -162,7 +170,7 @@ impl Client {
         Ok(Self {
             transport: Arc::new(pool_connections(connector)),
             base_url,
-            authorization: None,
+            authorization: Arc::new(Mutex::new(None)),
             limits: Limits::default(),
             is_strict: false,
             process: None,
@@ -172,11 +180,17 @@ impl Client {
 
     /// Returns the same client with the key `pak`.
     pub fn with_key(mut self, pak: &str) -> Result<Self, ClientSetupError> {
-        let authorization = HeaderValue::try_from(format!("Bearer {}", pak.trim()));
-        let mut authorization = authorization.map_err(|_| ClientSetupError::Key)?;
-        authorization.set_sensitive(true);
-        self.authorization = Some(authorization);
+        self.authorization = Arc::new(Mutex::new(Some(to_authorization(pak)?)));
         Ok(self)
+    }
+
+    /// Replaces the key of this client and all of its clones; returns true if it is another one.
+    pub fn replace_key(&self, pak: &str) -> Result<bool, ClientSetupError> {
+        let authorization = Some(to_authorization(pak)?);
+        let mut current = self.authorization.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *current != authorization;
+        *current = authorization;
+        Ok(is_new)
     }
 
     /// Returns the same client with other limits.
@@ -277,8 +291,10 @@ impl Client {
         *request.uri_mut() = format!("{}{}{}", self.base_url, call.base_path, call.path)
             .parse()
             .map_err(|error| call.malformed_response(format!("the URL is invalid: {error}")))?;
-        if let Some(authorization) = &self.authorization {
-            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        // The value is replaced as a whole, so a poisoned lock still holds a valid one.
+        let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(authorization) = authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization);
         }
         sindri_traces::add_headers(request.headers_mut());
         if self.is_strict {

@@ -9,7 +9,9 @@ mod checksum;
 mod clock;
 mod entropy;
 mod ids;
+mod ignored_fields;
 pub mod limits;
+pub mod ownership;
 mod pak;
 pub mod policy;
 mod problem;
@@ -27,6 +29,7 @@ pub use ids::{
     AdminId, AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId,
     StackId, WebhookId,
 };
+pub use ignored_fields::{IGNORE_ANNOTATION, IgnoreError, IgnoredFields};
 pub use pak::{Pak, PakDigest, PakFormatError};
 pub use problem::Problem;
 pub use sequence::{Epoch, Sequence};

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::ignored_fields::{IGNORE_ANNOTATION, IgnoredFields};
 use crate::service_account::ServiceAccount;
 
 /// `off`, `detect` or `correct`.
@@ -76,6 +77,8 @@ pub enum PolicyValue {
     ServiceAccount(ServiceAccount),
     /// Time limit of a pass.
     Timeout(Duration),
+    /// Fields of every object that are left to other field managers.
+    Ignore(IgnoredFields),
 }
 
 impl PolicyValue {
@@ -109,6 +112,9 @@ impl PolicyValue {
             (TIMEOUT_ANNOTATION, timeout) => {
                 let timeout = parse_duration(timeout);
                 Self::Timeout(timeout.ok_or_else(|| expected("a time from 1s to 24h, such as 90s, 10m or 1h"))?)
+            }
+            (IGNORE_ANNOTATION, fields) => {
+                Self::Ignore(IgnoredFields::parse(fields).map_err(|error| error.to_string())?)
             }
             _ => return Ok(None),
         }))
@@ -172,6 +178,8 @@ mod tests {
             (REMOVAL_ANNOTATION, "Release"),
             (SERVICE_ACCOUNT_ANNOTATION, "deployer"),
             (TIMEOUT_ANNOTATION, "soon"),
+            (IGNORE_ANNOTATION, "spec"),
+            (IGNORE_ANNOTATION, "/metadata/name"),
         ] {
             assert!(PolicyValue::parse(key, value).unwrap_err().starts_with(key), "{key}");
         }

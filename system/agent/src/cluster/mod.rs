@@ -4,7 +4,6 @@ pub(crate) mod concurrency;
 mod connect;
 mod discovery;
 mod error;
-pub(crate) mod ignore;
 mod limits;
 mod live_object;
 pub(crate) mod namespaces;

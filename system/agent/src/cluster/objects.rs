@@ -589,9 +589,24 @@ impl Cluster {
         let (operation, path) = (Operation::Object(verb, patch.key), [&patch.path, dry_run].concat());
         let mut request = ApiRequest::new(operation, Method::PATCH, path, patch.body.clone()).accepting(accept);
         request.content_type = APPLY_PATCH;
-        request.is_confidential = patch.resource.group.is_empty() && patch.resource.kind == "Secret";
+        request.is_confidential = patch.resource.is_secret();
         let response = self.api.send_for_response(&request).await?;
         Ok((request, response))
+    }
+
+    /// Creates an object and returns its metadata; a conflict if one of this name exists.
+    pub(crate) async fn create(
+        &self,
+        resource: &Arc<ApiResource>,
+        key: &ObjectKey,
+        object: &impl Serialize,
+    ) -> Result<LiveObject, ClusterError> {
+        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.path(key.namespace.as_deref()));
+        let mut request = ApiRequest::new(Operation::Object("create", key), Method::POST, path, serialize(object))
+            .accepting(METADATA);
+        request.is_confidential = resource.is_secret();
+        let response = self.api.send_for_response(&request).await?;
+        LiveObject::from_response(&request, resource, &response.read(&request)?)
     }
 
     /// Creates an object without a resourceVersion, or replaces exactly the given resourceVersion.

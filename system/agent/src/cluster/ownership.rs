@@ -4,22 +4,12 @@
 //! copy, because controllers copy annotations to the objects that they create.
 
 use serde_json::{Map, Value, json};
+use sindri_model::ownership::OWNERSHIP_ANNOTATIONS;
+pub use sindri_model::ownership::{CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, STACK_ANNOTATION, STACK_LABEL};
 use sindri_model::{Checksum, ObjectKey, StackId};
-
-/// Annotation: id of the stack that declares the object.
-pub const STACK_ANNOTATION: &str = "brokkr.io/stack-id";
-/// Annotation: checksum of the revision that was last applied to the object.
-pub const CHECKSUM_ANNOTATION: &str = "brokkr.io/checksum";
-/// Annotation: the object's own key; in a copy it does not match the copy's key.
-pub const OBJECT_ANNOTATION: &str = "brokkr.io/object";
-/// Label: id of the stack, for label selectors.
-pub const STACK_LABEL: &str = "brokkr.io/stack";
 
 /// Object annotation: `disabled` keeps the object when it is no longer declared, or when its stack is removed.
 pub const PRUNE_ANNOTATION: &str = "sindri.dev/prune";
-
-/// Annotations that the agent sets.
-const ANNOTATIONS: [&str; 3] = [CHECKSUM_ANNOTATION, OBJECT_ANNOTATION, STACK_ANNOTATION];
 
 /// Ownership label and annotations of a live object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,15 +63,6 @@ impl RevisionOwner {
     }
 }
 
-/// Returns true if `name` is an ownership label or annotation; `section` is `labels` or `annotations`.
-pub fn is_ownership_key(section: &str, name: &str) -> bool {
-    match section {
-        "annotations" => ANNOTATIONS.contains(&name),
-        "labels" => name == STACK_LABEL,
-        _ => false,
-    }
-}
-
 /// Returns the manifest as it is applied: with the name and namespace of the key, and with the ownership label and
 /// annotations. Ownership keys that the bundle declares itself, for example because it was exported from a cluster, are replaced.
 pub fn add_ownership(manifest: &Value, owner: &RevisionOwner, key: &ObjectKey) -> Value {
@@ -110,7 +91,8 @@ pub fn ensure_mapping<'a>(parent: &'a mut Value, field: &str) -> &'a mut Value {
 
 /// Returns a merge patch of metadata that removes the ownership label and annotations from the object with this UID.
 pub fn without_ownership(uid: &str) -> Value {
-    let annotations: Map<String, Value> = ANNOTATIONS.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
+    let annotations: Map<String, Value> =
+        OWNERSHIP_ANNOTATIONS.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
     json!({"uid": uid, "annotations": annotations, "labels": {STACK_LABEL: null}})
 }
 

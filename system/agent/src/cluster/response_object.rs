@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-
-use super::ignore::IgnoredFields;
+use sindri_model::IgnoredFields;
 
 /// Field manager of everything that the agent applies.
 pub(super) const FIELD_MANAGER: &str = "sindri-agent";

@@ -32,8 +32,9 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     let TargetStateResponse::Changed { objects, version, .. } = state else { return Ok(String::new()) };
     let revisions: Vec<Revision> = objects.into_iter().map(Revision::from_wire).collect();
     let version = version.map(|version| version.state);
-    let mut claims = Claims::new(agent.cluster.default_namespace()).of_version(version);
+    let mut claims = Claims::new(agent.cluster.default_namespace()).of_agent(&agent.settings.name).of_version(version);
     revisions.iter().for_each(|revision| claims.add(revision.stack_id, revision.sequence_id, &revision.declared));
+    policies.values().for_each(|policy| claims.add_policy(policy));
     let claims = Arc::new(claims);
     let mut text = String::new();
     for revision in &revisions {
@@ -68,11 +69,20 @@ async fn preview_stack(
     let Observation { live, unreadable } =
         read_live_objects(cluster, &Reflector::default(), &desired, &inventory).await;
     let (inventory, live, drift) = (&inventory, &live, policy.drift);
-    let releases_all = policy.releases_on_removal;
-    let (last_applied, ready, unreadable_kinds) = (None, None, &unreadable);
-    let inputs =
-        PlanInputs { inventory, live, unreadable: unreadable_kinds, last_applied, claims, drift, releases_all, ready };
-    let mut plan = make_plan(&desired, inputs)?;
+    let mut plan = make_plan(
+        &desired,
+        PlanInputs {
+            inventory,
+            live,
+            unreadable: &unreadable,
+            last_applied: None,
+            claims,
+            drift,
+            releases_all: policy.releases_on_removal,
+            is_impersonated: policy.service_account.is_some(),
+            ready: None,
+        },
+    )?;
     copy_ignored_fields(cluster, &mut plan.writes).await?;
     let mut changes = Vec::new();
     let mut unchanged = 0;

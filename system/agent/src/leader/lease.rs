@@ -58,6 +58,8 @@ enum Attempt {
     Held(Box<LeaseSpec>),
     /// Another process holds it.
     HeldByOther(Box<Lease>),
+    /// It does not exist, and another process held it lately: that one creates it again, unless it has ended.
+    Deleted,
 }
 
 impl LeaderLease<'_> {
@@ -68,8 +70,8 @@ impl LeaderLease<'_> {
         let mut held: Option<(Option<i64>, Option<i32>)> = None;
         loop {
             let started = Instant::now();
-            let expired = seen.as_ref().filter(|(_, since)| since.elapsed() >= VALID).map(|(spec, _)| spec);
-            match timeout(ATTEMPT_MAX, self.attempt(expired)).await {
+            let known = seen.as_ref().map(|(spec, since)| (spec, since.elapsed() >= VALID));
+            match timeout(ATTEMPT_MAX, self.attempt(known)).await {
                 Ok(Ok(Attempt::Held(spec))) => {
                     seen = None;
                     // The API server stores microseconds.
@@ -94,6 +96,7 @@ impl LeaderLease<'_> {
                         seen = Some((spec, Instant::now()));
                     }
                 }
+                Ok(Ok(Attempt::Deleted)) => tracing::info!("the Lease was deleted; its holder may still act"),
                 Ok(Err(error)) => tracing::info!("{error}"),
                 Err(_) => tracing::info!("the Lease: no response within {} s", ATTEMPT_MAX.as_secs()),
             }
@@ -128,10 +131,14 @@ impl LeaderLease<'_> {
         Ok(())
     }
 
-    /// Takes the Lease if it is free, held by this process, or still the `expired` one: the leader may have renewed it since
-    /// it was last read.
-    async fn attempt(&self, expired: Option<&LeaseSpec>) -> Result<Attempt, ClusterError> {
+    /// Takes the Lease if it is free, held by this process, or still the `known` one of another process and expired: the
+    /// leader may have renewed it since it was last read.
+    async fn attempt(&self, known: Option<(&LeaseSpec, bool)>) -> Result<Attempt, ClusterError> {
+        let expired = known.filter(|(_, is_expired)| *is_expired).map(|(spec, _)| spec);
         let Some(lease) = self.read().await? else {
+            if known.is_some_and(|(spec, is_expired)| !is_expired && !holder(spec).is_empty()) {
+                return Ok(Attempt::Deleted);
+            }
             self.cluster.ensure_agent_namespace().await?;
             return self.write(&Lease::default(), self.process.identity).await;
         };

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::inventory::Inventory;
 use super::plan::{Delete, ForeignObjects, Plan, is_proved};
-use super::stage::{DeleteOrder, Stage};
+use super::stage::Stage;
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::namespaces::DEFAULT_NAMESPACE;
 use crate::cluster::{ApiResource, Cluster, ClusterError, LiveObject};
@@ -73,7 +73,7 @@ impl ContentSearch<'_> {
     /// Those that contain an object of a stack, or cannot be searched, are left out: the delete itself searches again, and
     /// fails because of it.
     pub async fn find_all_foreign(&self, plan: &Plan) -> ForeignObjects {
-        let has_content = |delete: &&Delete| DeleteOrder::from_key(&delete.entry.key).has_content();
+        let has_content = |delete: &&Delete| delete.order.has_content();
         let search = |delete| async move {
             match self.find(delete).await {
                 Ok(Content::Foreign { objects, .. }) => Some((delete.entry.key.clone(), objects)),

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sindri_model::{Checksum, ObjectKey, RevisionId, StackId};
+use sindri_model::{Checksum, IgnoredFields, ObjectKey, RevisionId, StackId};
 
 use super::inventory::RevisionPosition;
 use super::order::Turn;
-use crate::cluster::ignore::IgnoredFields;
 use crate::cluster::ownership::{RevisionOwner, add_ownership};
 use crate::cluster::{ApiResource, ApplyPatch};
 

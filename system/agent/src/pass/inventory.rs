@@ -127,8 +127,8 @@ impl fmt::Display for RevisionPosition {
     }
 }
 
-/// ConfigMaps of an inventory, by the index of their chunk. A write of a chunk that exists names its version, so that a write
-/// that arrives late, for example one of a former leader, changes nothing.
+/// ConfigMaps of an inventory, by the index of their chunk. A write of a chunk that exists names its version, and any other one
+/// only creates, so that a write that arrives late, for example one of a former leader, changes nothing.
 pub type ChunkVersions = BTreeMap<usize, ChunkVersion>;
 
 /// Version of a ConfigMap.
@@ -278,9 +278,10 @@ fn chunk_name(stack: StackId, index: usize) -> String {
     format!("inventory-{stack}-{index}")
 }
 
-fn is_chunk_name(stack: StackId, name: &str) -> bool {
-    let index = name.strip_prefix(&format!("inventory-{stack}-")).and_then(|index| index.parse::<usize>().ok());
-    index.is_some_and(|index| chunk_name(stack, index) == name)
+/// Returns the index of the chunk in a ConfigMap of this name.
+fn chunk_index(stack: StackId, name: &str) -> Option<usize> {
+    let index = name.strip_prefix(&format!("inventory-{stack}-"))?.parse().ok()?;
+    (index < CHUNKS_MAX && chunk_name(stack, index) == name).then_some(index)
 }
 
 /// Returns true for names of ConfigMaps that hold inventories.
@@ -321,17 +322,22 @@ pub async fn load_inventory(cluster: &Cluster, stack: StackId) -> Result<(Invent
     Ok(read_chunks(stack, chunks, cluster.limits().inventory_chunk_entries))
 }
 
-fn read_chunks(stack: StackId, mut chunks: Vec<ConfigMap>, entries_max: usize) -> (Inventory, Completeness) {
+fn read_chunks(stack: StackId, chunks: Vec<ConfigMap>, entries_max: usize) -> (Inventory, Completeness) {
     // A backup tool may have copied one under another name, with its label.
-    chunks.retain(|config_map| config_map.metadata.name.as_deref().is_some_and(|name| is_chunk_name(stack, name)));
+    let index = |config_map: &ConfigMap| chunk_index(stack, config_map.metadata.name.as_deref()?);
+    let chunks: BTreeMap<usize, ConfigMap> =
+        chunks.into_iter().filter_map(|config_map| Some((index(&config_map)?, config_map))).collect();
     let mut inventory = Inventory::new(entries_max);
     let mut read: BTreeMap<usize, Option<usize>> = BTreeMap::new();
     let mut is_malformed = false;
-    for config_map in &chunks {
-        match read_chunk(config_map, &mut inventory) {
-            Ok(ChunkPosition { index, count }) => drop(read.insert(index, count)),
+    for (index, config_map) in &chunks {
+        // Also if its content cannot be read: then it is replaced, and deleted with the stack.
+        inventory.versions.extend(ChunkVersion::from_metadata(&config_map.metadata).map(|version| (*index, version)));
+        inventory.chunks.resize(*index + 1, BTreeMap::new());
+        match read_chunk(*index, config_map, &mut inventory) {
+            Ok(count) => drop(read.insert(*index, count)),
             Err(cause) => {
-                let name = config_map.metadata.name.as_deref().unwrap_or_default();
+                let name = chunk_name(stack, *index);
                 tracing::warn!("the inventory in ConfigMap {name} cannot be read: {cause}");
                 is_malformed = true;
             }
@@ -347,18 +353,13 @@ fn read_chunks(stack: StackId, mut chunks: Vec<ConfigMap>, entries_max: usize) -
     (inventory, completeness)
 }
 
-/// Position of a chunk.
-struct ChunkPosition {
-    index: usize,
-    /// Number of chunks, in the first one.
-    count: Option<usize>,
-}
-
-fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<ChunkPosition, String> {
+/// Adds the entries of a chunk to the inventory, which has room for them. Returns the number of chunks, which the first one has.
+fn read_chunk(index: usize, config_map: &ConfigMap, inventory: &mut Inventory) -> Result<Option<usize>, String> {
     let get = |field: &str| config_map.data.as_ref().and_then(|data| data.get(field)).map(String::as_str);
     let require = |field: &str| get(field).ok_or(format!("data.{field} is missing"));
-    let index: usize = require("index")?.parse().map_err(|error| format!("data.index: {error}"))?;
-    inventory.versions.extend(ChunkVersion::from_metadata(&config_map.metadata).map(|version| (index, version)));
+    if require("index")? != index.to_string() {
+        return Err("data.index: it is that of another chunk".to_owned());
+    }
     let text = require("entries")?;
     let entries: Vec<StoredEntries> = serde_json::from_str(text).map_err(|error| format!("data.entries: {error}"))?;
     if index == 0 {
@@ -373,15 +374,9 @@ fn read_chunk(config_map: &ConfigMap, inventory: &mut Inventory) -> Result<Chunk
     if get("checksum").is_some_and(|checksum| checksum != Checksum::compute(text).to_string()) {
         return Err("data.entries: it was changed, and does not match data.checksum".to_owned());
     }
-    if index >= CHUNKS_MAX {
-        return Err(format!("data.index: {index} is more than an inventory can have"));
-    }
-    while inventory.chunks.len() <= index {
-        inventory.chunks.push(BTreeMap::new());
-    }
     let entries = entries.into_iter().flat_map(StoredEntries::into_entries);
     inventory.chunks[index] = entries.map(|entry| (entry.key.clone(), entry)).collect();
-    Ok(ChunkPosition { index, count: get("chunks").and_then(|count| count.parse().ok()) })
+    Ok(get("chunks").and_then(|count| count.parse().ok()))
 }
 
 /// Writes the chunks of `after` that differ from `before`, if any. Returns the versions of all chunks.
@@ -424,7 +419,7 @@ async fn write_chunks(
     for index in indexes {
         let data_before = build_chunk(cluster.agent_namespace(), stack, index, before).data;
         let chunk = build_chunk(cluster.agent_namespace(), stack, index, after);
-        versions.insert(index, write_chunk(cluster, data_before.as_ref(), chunk).await?);
+        versions.insert(index, write_chunk(cluster, stack, data_before.as_ref(), chunk).await?);
     }
     Ok(versions)
 }
@@ -434,6 +429,7 @@ async fn write_chunks(
 /// metadata).
 async fn write_chunk(
     cluster: &Cluster,
+    stack: StackId,
     data_before: Option<&BTreeMap<String, String>>,
     mut chunk: ConfigMap,
 ) -> Result<ChunkVersion, InventoryError> {
@@ -442,8 +438,12 @@ async fn write_chunk(
     let key = resource.object_key(Some(cluster.agent_namespace()), &name);
     let mut is_first = true;
     loop {
-        let conflict = match cluster.apply_metadata(&ApplyPatch::new(&resource, &key, &chunk), ApplyMode::Persist).await
-        {
+        let written = match chunk.metadata.uid {
+            // Another process may have written it since it was not found, and an apply would replace its entries.
+            None => cluster.create(&resource, &key, &chunk).await,
+            Some(_) => cluster.apply_metadata(&ApplyPatch::new(&resource, &key, &chunk), ApplyMode::Persist).await,
+        };
+        let conflict = match written {
             Ok(written) => {
                 return Ok(ChunkVersion { uid: written.uid, resource_version: written.resource_version });
             }
@@ -451,6 +451,10 @@ async fn write_chunk(
             Err(error) => return Err(error.into()),
         };
         let live: ConfigMap = cluster.get(&resource, &key).await?.ok_or(conflict)?;
+        if live.metadata.labels.as_ref().and_then(|labels| labels.get(INVENTORY_LABEL)) != Some(&stack.to_string()) {
+            restore_label(cluster, stack, &key, live).await?;
+            return Err(InventoryError::Changed(name));
+        }
         let version =
             ChunkVersion::from_metadata(&live.metadata).ok_or_else(|| InventoryError::Changed(name.clone()))?;
         if has_fields(&live, chunk.data.as_ref()) {
@@ -462,6 +466,26 @@ async fn write_chunk(
         is_first = false;
         (chunk.metadata.uid, chunk.metadata.resource_version) = (Some(version.uid), Some(version.resource_version));
     }
+}
+
+/// Gives a ConfigMap of an inventory its label again, which another client has removed: without it the chunk is not found.
+async fn restore_label(
+    cluster: &Cluster,
+    stack: StackId,
+    key: &ObjectKey,
+    live: ConfigMap,
+) -> Result<(), ClusterError> {
+    let metadata = ObjectMeta {
+        name: live.metadata.name,
+        namespace: live.metadata.namespace,
+        labels: Some(BTreeMap::from([(INVENTORY_LABEL.to_owned(), stack.to_string())])),
+        uid: live.metadata.uid,
+        resource_version: live.metadata.resource_version,
+        ..ObjectMeta::default()
+    };
+    let config_map = ConfigMap { metadata, data: live.data, ..ConfigMap::default() };
+    let resource = config_maps();
+    cluster.apply_only(&ApplyPatch::new(&resource, key, &config_map), ApplyMode::Persist).await
 }
 
 /// Returns true if a ConfigMap has these data. Other clients may have added more.
@@ -536,6 +560,23 @@ mod tests {
         copied.push(ConfigMap { data: all[0].data.clone(), ..ConfigMap::default() });
         copied[3].metadata.name = Some(format!("{}-backup", chunk_name(stack, 0)));
         assert_eq!(read_chunks(stack, copied, ENTRIES), (inventory, Completeness::Complete), "a copy is ignored");
+    }
+
+    #[test]
+    fn a_chunk_that_cannot_be_read_is_replaced_and_no_other_one_is() {
+        let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
+        let mut inventory = Inventory::default();
+        (0..2 * inventory.chunk_entries_max).for_each(|number| inventory.insert(entry(number)));
+        let mut all = chunks(stack, &inventory);
+        for (index, chunk) in all.iter_mut().enumerate() {
+            (chunk.metadata.uid, chunk.metadata.resource_version) = (Some(index.to_string()), Some("7".to_owned()));
+        }
+        all[1].data = None;
+        let (read, completeness) = read_chunks(stack, all, ENTRIES);
+        assert_eq!((completeness, read.chunk_count()), (Completeness::Partial, 2));
+        let uid = |inventory: &Inventory, index| build_chunk(NAMESPACE, stack, index, inventory).metadata.uid;
+        assert_eq!((uid(&read, 0), uid(&read, 1)), (Some("0".to_owned()), Some("1".to_owned())));
+        assert_eq!(uid(&read, 2), None, "a new chunk is created");
     }
 
     #[test]

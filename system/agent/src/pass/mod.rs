@@ -2,6 +2,7 @@
 
 mod act;
 mod approval;
+pub(crate) mod cache;
 pub(crate) mod content;
 pub(crate) mod desired;
 pub(crate) mod ignored_values;
@@ -9,6 +10,7 @@ pub(crate) mod inventory;
 pub(crate) mod observe;
 pub(crate) mod order;
 pub(crate) mod plan;
+mod recovery;
 pub(crate) mod resolve;
 pub(crate) mod run;
 pub(crate) mod stage;

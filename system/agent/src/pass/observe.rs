@@ -75,7 +75,8 @@ enum Labelled {
 type Needed<'a> = BTreeMap<&'a ObjectKey, &'a Arc<ApiResource>>;
 
 /// Reads the live objects of a stack: those that carry the ownership label, those that only the inventory knows, and those
-/// that exist although they are new to the stack.
+/// that exist although they are new to the stack. Objects of the same types that prove to belong to the stack are among them,
+/// although they are neither declared nor in the inventory.
 pub async fn read_live_objects(
     cluster: &Cluster,
     reflector: &Reflector,
@@ -89,7 +90,11 @@ pub async fn read_live_objects(
     let mut resources: BTreeSet<&Arc<ApiResource>> = BTreeSet::new();
     // Inserted one by one: collecting would first sort thousands of equal values.
     resources.extend(needed.values());
-    let is_needed = |object: &LiveObject| needed.contains_key(&*object.key);
+    let stack = desired.stack.to_string();
+    let is_own = |object: &LiveObject| {
+        object.ownership.stack.as_deref() == Some(&*stack) && is_provably_of(desired.stack, object)
+    };
+    let is_needed = |object: &LiveObject| needed.contains_key(&*object.key) || is_own(object);
     let list = async |known| (known, list_labelled(cluster, reflector, known, is_needed).await);
     let mut observed = Observation::default();
     let mut served: BTreeMap<&Arc<ApiResource>, Arc<ApiResource>> = BTreeMap::new();
@@ -120,6 +125,11 @@ pub async fn read_live_objects(
         }
     }
     observed
+}
+
+/// Returns true if an object proves to belong to a stack. One with an owner reference is left to the garbage collector.
+pub fn is_provably_of(stack: StackId, object: &LiveObject) -> bool {
+    object.owner_uids.is_empty() && object.ownership.proves_owner(stack, &object.key)
 }
 
 /// Lists the objects that are new to a stack, by type and namespace: one that exists without the ownership label belongs to
@@ -193,12 +203,24 @@ async fn list_labelled(
     }
 }
 
-/// Searches the whole cluster for objects that prove to belong to a stack. Used when its inventory was lost.
-pub async fn find_stack_objects(cluster: &Cluster, stack: StackId) -> Result<Vec<Entry>, ClusterError> {
+/// Searches the whole cluster for objects that prove to belong to a stack. Used when its inventory was lost, and before a
+/// removal is confirmed. `on_error` decides about kinds that cannot be listed.
+pub async fn find_stack_objects(
+    cluster: &Cluster,
+    stack: StackId,
+    on_error: impl Fn(ClusterError) -> Result<(), ClusterError>,
+) -> Result<Vec<Entry>, ClusterError> {
     let list = async |resource: Arc<ApiResource>| cluster.list_stack_objects(&resource, stack).await;
     let mut entries = Vec::new();
     for objects in run_concurrently(cluster.list_resources().await?, list).await {
-        let owned = objects?.into_iter().filter(|object| object.ownership.proves_owner(stack, &object.key));
+        let objects = match objects {
+            Ok(objects) => objects,
+            Err(error) => {
+                on_error(error)?;
+                continue;
+            }
+        };
+        let owned = objects.into_iter().filter(|object| object.ownership.proves_owner(stack, &object.key));
         entries.extend(owned.map(|LiveObject { key, resource, uid, .. }| Entry {
             key,
             resource,

@@ -7,14 +7,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use sindri_model::wire::DeploymentObject;
-use sindri_model::{Bundle, BundleError, Checksum, DeclaredObject, ObjectKey};
+use sindri_model::{Bundle, BundleError, Checksum, DeclaredObject, IGNORE_ANNOTATION, IgnoredFields, ObjectKey};
 use thiserror::Error;
 
 use super::desired::{DesiredObject, DesiredStack, Goal};
 use super::inventory::{RevisionPosition, is_inventory_name};
 use super::order::Turn;
 use super::stage::Stage;
-use crate::cluster::ignore::{IGNORE_ANNOTATION, IgnoredFields};
 use crate::cluster::ownership::{PRUNE_ANNOTATION, RevisionOwner, ensure_mapping};
 use crate::cluster::{ApiResource, Cluster, ClusterError};
 use crate::leader::lease::LEASE_NAME;

@@ -5,82 +5,29 @@ use std::sync::Arc;
 
 use sindri_client::Client;
 use sindri_model::policy::DriftMode;
-use sindri_model::{AgentId, ObjectKey, StackId};
+use sindri_model::{AgentId, ObjectKey};
 
 use super::act::{ActError, Executor};
 use super::approval::{ApprovalDecision, HoldMessage, request_approval};
+use super::cache::PassCache;
 use super::content::ContentSearch;
 use super::desired::{DesiredObject, DesiredStack, Goal};
 use super::ignored_values::copy_ignored_fields;
-use super::inventory::{
-    Completeness, Inventory, InventoryError, RevisionPosition, delete_inventory, load_inventory, rewrite_inventory,
-    save_inventory,
-};
-use super::observe::{LiveSet, Observation, UnreadableKinds, find_stack_objects, read_live_objects};
-use super::order::ReadyObjects;
+use super::inventory::{Completeness, Inventory, InventoryError, RevisionPosition, delete_inventory, load_inventory};
+use super::observe::{LiveSet, Observation, UnreadableKinds, is_provably_of, read_live_objects};
 use super::plan::{
     AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_adoption, find_done, find_excess, find_single_holds,
     make_plan, render_plan,
 };
+use super::recovery::InventoryReader;
 use super::resolve::{ResolveError, resolve_bundle};
 use super::stage::{DeleteOrder, Stage};
-use super::summary::{DeclaredObject, DeclaredState, PassError, PassSummary, Waiting};
+use super::summary::{ClaimedObject, DeclaredObject, DeclaredState, PassError, PassSummary, Waiting};
 use crate::cluster::reflector::Reflector;
-use crate::cluster::{ApiResource, AppliedObject, Cluster, LiveObject};
+use crate::cluster::{AppliedObject, Cluster, LiveObject};
 use crate::target::instruction::Instruction;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
-
-/// Cached state of a stack between passes. It may be lost: a pass without it reads everything again.
-#[derive(Default)]
-pub struct PassCache {
-    /// Inventory as it is in the cluster; `None` until it was read.
-    inventory: Option<Inventory>,
-    /// True if this process has read an inventory of the stack before.
-    had_inventory: bool,
-    /// Number of restores of etcd that are reflected in the cached state.
-    restores: u64,
-    /// True if etcd was restored since the inventory was read, or the inventory lacks objects.
-    is_restored: bool,
-    /// True if objects were searched that the inventory lacks.
-    is_searched: bool,
-    /// Result of the last pass.
-    last_applied: Option<AppliedState>,
-    /// Objects that were ready after the last pass, while others wait for them.
-    pub ready: ReadyObjects,
-    /// Resolved bundle, and the ignored fields of the policy with which it was resolved.
-    desired: Option<(DesiredStack, String)>,
-}
-
-impl PassCache {
-    /// Returns the resource type and the UID of an object of the stack, if they are known.
-    pub fn find_object(&self, key: &ObjectKey) -> Option<(&ApiResource, Option<&str>)> {
-        let entry = self.inventory.as_ref().and_then(|inventory| inventory.get(key));
-        let declared = || self.desired.as_ref()?.0.goal.objects().iter().find(|object| *object.key == *key);
-        let resource = entry.map(|entry| &entry.resource).or_else(|| Some(&declared()?.resource))?;
-        Some((resource, entry.and_then(|entry| entry.uid.as_deref())))
-    }
-
-    /// Stores the failures of objects that are applied once; `find` returns `None` for objects that are gone.
-    pub async fn save_failures(
-        &mut self,
-        cluster: &Cluster,
-        stack: StackId,
-        find: impl Fn(&ObjectKey) -> Option<Result<(), String>>,
-    ) -> Result<(), InventoryError> {
-        let Some(before) = self.inventory.take_if(|inventory| inventory.has_once()) else { return Ok(()) };
-        let mut after = before.clone();
-        after.set_failures(find);
-        after.versions = save_inventory(cluster, stack, &before, &after).await?;
-        self.inventory = Some(after);
-        Ok(())
-    }
-
-    /// Returns the number of objects in the inventory, if it is known.
-    pub fn managed_objects(&self) -> Option<usize> {
-        self.inventory.as_ref().map(|inventory| inventory.entries().count())
-    }
-}
 
 /// One pass of one stack.
 #[derive(Clone, Copy)]
@@ -103,6 +50,8 @@ pub struct Pass<'a> {
     pub policy: &'a StackPolicy,
     /// Names of the stacks that this one depends on, and that are not ready.
     pub unready_dependencies: &'a [String],
+    /// True if the broker knows that this revision was completely applied.
+    pub is_reported: bool,
 }
 
 impl Pass<'_> {
@@ -125,9 +74,11 @@ impl Pass<'_> {
         }
         let Observation { live, unreadable } =
             read_live_objects(self.cluster, self.reflector, desired, inventory).await;
-        if !cache.is_searched && has_unknown_objects(desired, inventory, &live) {
+        // Without the broker nothing is deleted, and the search can wait.
+        let may_search = !cache.is_searched && !self.revision.is_from_copy();
+        if may_search && has_unknown_objects(desired, inventory, &live) {
             // Another agent of this stack may have had the inventory, or an older one was restored: there may be more objects.
-            (cache.inventory, cache.had_inventory, cache.is_restored, cache.is_searched) = (None, true, true, true);
+            (cache.inventory, cache.had_inventory, cache.is_restored) = (None, true, true);
             return Box::pin(self.run(cache)).await;
         }
         let last_applied = cache.last_applied.as_ref();
@@ -143,6 +94,7 @@ impl Pass<'_> {
             claims,
             drift,
             releases_all,
+            is_impersonated: self.policy.service_account.is_some(),
             ready: Some(&cache.ready),
         };
         let mut plan = make_plan(desired, inputs)?;
@@ -185,7 +137,7 @@ impl Pass<'_> {
                 plan.inventory_ahead.approved = Some(desired.revision);
             }
         }
-        log_plan(desired, &plan);
+        log_plan(desired, &plan, &claims.name(desired.stack));
         copy_ignored_fields(self.cluster, &mut plan.writes).await?;
         // Cleared until the writes have ended, so that the next pass looks at every object if one fails.
         let before = cache.last_applied.take();
@@ -226,6 +178,14 @@ impl Pass<'_> {
         deleted?;
         let is_complete = result.terminating.is_empty() && held.is_none() && unreadable.is_empty();
         if let (Goal::Removed, true, Some(inventory)) = (&desired.goal, is_complete, &mut cache.inventory) {
+            if !cache.is_searched && inventory.is_empty() {
+                cache.is_searched = true;
+                if self.inventory_reader().find_forgotten(inventory).await? {
+                    let summary = Box::pin(self.run(cache)).await?;
+                    let released = released.into_iter().chain(summary.released).collect();
+                    return Ok(PassSummary { released, ..summary });
+                }
+            }
             result.terminating = match finish_removal(self.cluster, desired, inventory).await {
                 Ok(terminating) => terminating,
                 Err(error) => {
@@ -237,10 +197,12 @@ impl Pass<'_> {
         let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
         let rewritten_fields = cache.last_applied.iter().flat_map(rewritten_fields).collect();
         let terminating = result.terminating;
+        let claimed = if desired.goal == Goal::Removed { self.find_claimed(&terminating) } else { Vec::new() };
         let unreadable = unreadable.into_errors();
         let waiting = plan.waiting.map(Waiting::Turn);
         Ok(PassSummary {
             terminating,
+            claimed,
             drifted,
             held,
             declared,
@@ -251,6 +213,17 @@ impl Pass<'_> {
             unreadable,
             waiting,
         })
+    }
+
+    /// Returns those of the objects that another stack declares now.
+    fn find_claimed(&self, objects: &[Arc<ObjectKey>]) -> Vec<ClaimedObject> {
+        let claims = self.instruction.claims();
+        let to_claimed = |key: &Arc<ObjectKey>| {
+            let claimant = claims.other_claimant(self.revision.stack_id, key)?;
+            let (stack, is_suspended) = (claims.name(claimant), claims.is_suspended(claimant));
+            Some(ClaimedObject { key: key.clone(), stack, is_suspended })
+        };
+        objects.iter().filter_map(to_claimed).collect()
     }
 
     /// Returns the stacks for which a revision has to wait. One that was applied here before does not wait again.
@@ -279,11 +252,26 @@ impl Pass<'_> {
 
     /// Reads the inventory and resolves the bundle, unless both are cached.
     async fn fill_cache(&self, cache: &mut PassCache) -> Result<(), PassError> {
-        let (revision, ignore) = (self.revision, &self.policy.ignore);
-        if cache.inventory.is_none() {
-            cache.inventory = Some(self.read_inventory(cache).await?);
+        let reader = self.inventory_reader();
+        let must_exist = cache.had_inventory || self.revision.is_deletion_marker;
+        let read = match cache.inventory {
+            None => Some(reader.read(cache.is_restored, must_exist).await?),
+            Some(_) => None,
+        };
+        let resolved = self.resolve(cache).await;
+        if let Some(read) = read {
+            cache.is_searched = read.is_searched;
+            let applied = cache.desired.as_ref().map(|(desired, _)| desired);
+            let applied = applied.filter(|desired| self.is_reported && desired.revision == self.revision.id);
+            cache.inventory = Some(reader.store(read, applied).await?);
             (cache.had_inventory, cache.is_restored) = (true, false);
         }
+        resolved
+    }
+
+    /// Resolves the bundle, unless the result is cached.
+    async fn resolve(&self, cache: &mut PassCache) -> Result<(), PassError> {
+        let (revision, ignore) = (self.revision, &self.policy.ignore);
         let is_resolved = cache
             .desired
             .as_ref()
@@ -298,40 +286,9 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Reads the inventory of the stack. One that was lost, as a whole or in part, is built again from a search of the
-    /// cluster, before anything is concluded from it; and so is one of before a restore of etcd: objects that were deleted
-    /// since exist again.
-    async fn read_inventory(&self, cache: &PassCache) -> Result<Inventory, PassError> {
-        let (cluster, stack) = (self.cluster, self.revision.stack_id);
-        let (mut inventory, completeness) = load_inventory(cluster, stack).await?;
-        let is_lost = match completeness {
-            Completeness::Complete => cache.is_restored,
-            Completeness::Partial => true,
-            Completeness::Missing => {
-                cache.had_inventory || self.revision.is_deletion_marker || self.is_known_stack().await
-            }
-        };
-        if is_lost {
-            for entry in find_stack_objects(cluster, stack).await? {
-                if inventory.get(&entry.key).is_none() {
-                    inventory.insert(entry);
-                }
-            }
-            if !inventory.is_empty() || completeness == Completeness::Partial {
-                let count = inventory.entries().count();
-                tracing::warn!(
-                    "stack {stack}: its inventory was lost or outdated, and built again with {count} objects"
-                );
-                inventory.versions = rewrite_inventory(cluster, stack, &inventory).await?;
-            }
-        }
-        Ok(inventory)
-    }
-
-    /// Returns true if this agent has reported about the stack before. Without a response it may have.
-    async fn is_known_stack(&self) -> bool {
-        let report = self.broker.get_reported_stack_status(self.agent, self.revision.stack_id).await;
-        report.map_or(true, |report| report.is_some())
+    fn inventory_reader(&self) -> InventoryReader<'_> {
+        let Self { cluster, broker, agent, revision, .. } = *self;
+        InventoryReader { cluster, broker, agent, stack: revision.stack_id }
     }
 
     /// Searches for deletions that must wait, and asks for their approval and that of the given holds.
@@ -362,9 +319,8 @@ impl Pass<'_> {
 
 /// Returns true if the inventory does not have an object that proves to belong to the stack.
 fn has_unknown_objects(desired: &DesiredStack, inventory: &Inventory, live: &LiveSet) -> bool {
-    let is_unknown = |object: &LiveObject| {
-        inventory.get(&object.key).is_none() && object.ownership.proves_owner(desired.stack, &object.key)
-    };
+    let is_unknown =
+        |object: &LiveObject| inventory.get(&object.key).is_none() && is_provably_of(desired.stack, object);
     live.values().any(is_unknown)
 }
 
@@ -376,9 +332,11 @@ fn hold_deletes(plan: &mut Plan, approval: ApprovalDecision) -> (Option<HoldMess
         ApprovalDecision::Approved(foreign) => (None, foreign),
         ApprovalDecision::Held { holds, message } => {
             plan.deletes.retain(|delete| holds.iter().all(|hold| hold.key() != Some(&delete.entry.key)));
+            // The ServiceAccount of the stack needs its permissions for what waits.
+            plan.deletes.retain(|delete| delete.order != DeleteOrder::Permissions);
             if holds.iter().filter_map(Hold::key).any(|key| Stage::from_key(key) == Stage::Crds) {
                 // The operator of a CRD that is kept is kept too, with everything that it may need.
-                plan.deletes.retain(|delete| DeleteOrder::from_key(&delete.entry.key) == DeleteOrder::CustomResource);
+                plan.deletes.retain(|delete| delete.order == DeleteOrder::CustomResource);
             }
             (Some(message), ForeignObjects::new())
         }
@@ -399,9 +357,9 @@ async fn finish_removal(
     Ok(inventory.entries().map(|entry| entry.key.clone()).collect())
 }
 
-fn log_plan(desired: &DesiredStack, plan: &Plan) {
+fn log_plan(desired: &DesiredStack, plan: &Plan, stack: &str) {
     if desired.goal == Goal::Removed || !plan.is_empty() {
-        let (stack, sequence) = (desired.stack, desired.position.sequence);
+        let sequence = desired.position.sequence;
         let (writes, deletes) = (plan.writes.len(), plan.deletes.len());
         tracing::info!("stack {stack} at sequence {sequence}: {writes} to apply, {deletes} to delete");
     }

@@ -61,19 +61,26 @@ impl Stage {
 }
 
 /// Place of an object in the order of deletion: custom resources first, so that their operator can still remove their
-/// finalizers, then the reverse order of writing.
+/// finalizers, then the reverse order of writing, and last what the ServiceAccount of the stack needs for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeleteOrder {
     /// Custom resources; everything else waits until they are gone.
     CustomResource,
     /// Any other kind.
     Stage(Reverse<Stage>),
+    /// Roles and their bindings of a stack that is written as a ServiceAccount, which may have its permissions from them.
+    Permissions,
 }
 
 impl DeleteOrder {
     /// Returns the place of an object.
     pub fn from_key(key: &ObjectKey) -> Self {
         if is_built_in_group(&key.group) { Self::Stage(Reverse(Stage::from_key(key))) } else { Self::CustomResource }
+    }
+
+    /// Returns the place of an object of a stack that is written as a ServiceAccount.
+    pub fn from_impersonated_key(key: &ObjectKey) -> Self {
+        if key.group == "rbac.authorization.k8s.io" { Self::Permissions } else { Self::from_key(key) }
     }
 
     /// Returns true for namespaces and CRDs: their content is waited for before they are deleted.
@@ -125,5 +132,6 @@ mod tests {
         ];
         assert!(deleted.is_sorted_by(|earlier, later| earlier < later));
         assert_eq!(order("shop.example", "Widget"), DeleteOrder::CustomResource);
+        assert!(deleted.iter().all(|other| *other < DeleteOrder::Permissions));
     }
 }

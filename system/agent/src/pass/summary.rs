@@ -19,8 +19,10 @@ use crate::cluster::ClusterError;
 /// Result of a pass that did not fail.
 #[derive(Debug, Default)]
 pub struct PassSummary {
-    /// Objects that are being deleted; the pass is complete only when they are gone.
+    /// Objects that are being deleted, or wait for another stack; the pass is complete only when they are gone.
     pub terminating: Vec<Arc<ObjectKey>>,
+    /// Those of them that another stack declares now, and that stay until they belong to it.
+    pub claimed: Vec<ClaimedObject>,
     /// Objects that differed from what this revision had applied.
     pub drifted: Vec<Arc<ObjectKey>>,
     /// Deletions that wait for an approval.
@@ -39,6 +41,28 @@ pub struct PassSummary {
     pub unreadable: Vec<ClusterError>,
     /// Reason why some objects, or all, are not applied yet.
     pub waiting: Option<Waiting>,
+}
+
+/// Object of a removed stack that another stack declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedObject {
+    /// Key of the object.
+    pub key: Arc<ObjectKey>,
+    /// Name of the stack that declares it.
+    pub stack: String,
+    /// True if that stack is suspended on this cluster.
+    pub is_suspended: bool,
+}
+
+impl fmt::Display for ClaimedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, stack, is_suspended } = self;
+        write!(f, "{key} stays until stack {stack}, which declares it now, has taken it over")?;
+        if *is_suspended {
+            write!(f, "; stack {stack} is suspended on this cluster: run sindri stack resume {stack}")?;
+        }
+        Ok(())
+    }
 }
 
 /// Reason why objects are not applied yet.
@@ -75,6 +99,16 @@ impl fmt::Display for Waiting {
 }
 
 impl PassSummary {
+    /// Describes the objects that are waited for, after `prefix` those that are being deleted.
+    pub fn describe_terminating(&self, prefix: &str) -> String {
+        let is_claimed = |key: &&Arc<ObjectKey>| self.claimed.iter().any(|claimed| claimed.key == **key);
+        let deleted = self.terminating.iter().filter(|key| !is_claimed(key)).map(ToString::to_string);
+        let deleted: Vec<String> = deleted.collect();
+        let deleted = (!deleted.is_empty()).then(|| format!("{prefix}: {}", deleted.join(", ")));
+        let claimed = self.claimed.iter().map(ToString::to_string);
+        deleted.into_iter().chain(claimed).collect::<Vec<_>>().join("; ")
+    }
+
     /// Describes the kinds that could not be read, if there are any.
     pub fn describe_unreadable(&self) -> Option<String> {
         let reasons: Vec<String> = self.unreadable.iter().map(ToString::to_string).collect();

@@ -1,12 +1,16 @@
 //! Access key of the agent: from the environment, or from a file that other users cannot read.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use sindri_client::Client;
 use sindri_process::Config;
 use thiserror::Error;
+use tokio::time::sleep;
 
 use super::settings::{PAK, PAK_FILE};
 
@@ -50,6 +54,46 @@ pub fn read_key(config: &Config) -> Result<String, KeyError> {
     match config.path(&PAK_FILE) {
         Some(path) => read_file(path),
         None => config.get(&PAK).map(str::to_owned).ok_or(KeyError::Missing),
+    }
+}
+
+/// Key file that is read again while the agent runs.
+pub struct KeyFile {
+    /// Path of the file; `None` if the key is from the environment.
+    path: Option<PathBuf>,
+    broker: Client,
+    interval: Duration,
+}
+
+impl KeyFile {
+    /// Returns the key file of the settings, whose key `broker` uses.
+    pub fn new(config: &Config, broker: Client, interval: Duration) -> Self {
+        Self { path: config.path(&PAK_FILE).map(Path::to_owned), broker, interval }
+    }
+
+    /// Reads the file in each interval, and lets the client use another key.
+    pub async fn watch(&self) -> Infallible {
+        let Some(path) = &self.path else { return std::future::pending().await };
+        let mut problem = None;
+        loop {
+            sleep(self.interval).await;
+            let replaced = read_file(path).map_err(|error| error.to_string());
+            let replaced = replaced.and_then(|key| self.broker.replace_key(&key).map_err(|error| error.to_string()));
+            match replaced {
+                Ok(is_new) => {
+                    problem = None;
+                    if is_new {
+                        tracing::info!("the key file {} has another key, which is used from now on", path.display());
+                    }
+                }
+                // Once, and not in each interval.
+                Err(error) if problem.as_ref() != Some(&error) => {
+                    tracing::warn!("the key stays as it is: {error}");
+                    problem = Some(error);
+                }
+                Err(_) => {}
+            }
+        }
     }
 }
 

@@ -59,9 +59,8 @@ impl ConditionInputs<'_> {
             Ok(PassSummary { waiting: Some(waiting), .. }) => {
                 condition_false(condition::APPLIED, "Progressing", waiting)
             }
-            Ok(PassSummary { terminating, .. }) if !terminating.is_empty() => {
-                let keys: Vec<String> = terminating.iter().map(ToString::to_string).collect();
-                condition_false(condition::APPLIED, "Progressing", &format!("being deleted: {}", keys.join(", ")))
+            Ok(summary) if !summary.terminating.is_empty() => {
+                condition_false(condition::APPLIED, "Progressing", &summary.describe_terminating("being deleted"))
             }
             Ok(PassSummary { rewritten_fields, .. }) if !rewritten_fields.is_empty() => {
                 let fields: Vec<String> = rewritten_fields.iter().map(|(key, path)| format!("{key}: {path}")).collect();

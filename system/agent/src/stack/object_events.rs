@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::drift::PersistentDrift;
 use crate::cluster::namespaces::DEFAULT_NAMESPACE;
 use crate::cluster::{ApiResource, Cluster};
-use crate::pass::run::PassCache;
+use crate::pass::cache::PassCache;
 use crate::pass::summary::{PassError, PassSummary};
 
 /// Most Events of one pass.

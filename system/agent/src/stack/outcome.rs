@@ -102,6 +102,11 @@ impl OutcomeReporter {
         self.unconfirmed.is_none() && self.last.as_ref().is_some_and(|last| is_same(&last.outcome))
     }
 
+    /// Returns true if the last outcome that the broker stored is a success.
+    pub fn has_reported_success(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| last.outcome.status == EventStatus::Success)
+    }
+
     /// Sends an outcome unless the broker has it. An earlier outcome that was not confirmed is sent again first.
     pub async fn report(&mut self, broker: &Client, outcome: Outcome) -> Result<(), ClientError> {
         if let Some(earlier) = self.unconfirmed.clone() {

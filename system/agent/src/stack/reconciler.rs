@@ -13,12 +13,14 @@ use tokio_util::sync::CancellationToken;
 use super::dependencies::ReadyStacks;
 use super::health::to_wire_status;
 use super::object_events::find_object_events;
+use super::outcome::OutcomeReporter;
 use super::report_session::ReportSessions;
 use super::state::StackState;
 use crate::cluster::Cluster;
 use crate::cluster::reflector::Reflector;
 use crate::panics::catch_panic;
-use crate::pass::run::{Pass, PassCache};
+use crate::pass::cache::PassCache;
+use crate::pass::run::Pass;
 use crate::pass::summary::{PassError, PassSummary};
 use crate::settings::Settings;
 use crate::target::instruction::Instruction;
@@ -200,6 +202,7 @@ impl Reconciler<'_> {
             instruction: &instruction,
             policy,
             unready_dependencies: &unready_dependencies,
+            is_reported: state.reporter.as_ref().is_some_and(OutcomeReporter::has_reported_success),
         };
         let result = match timeout(policy.timeout, catch_panic(pass.run(&mut state.cache))).await {
             Ok(Ok(result)) => result,
@@ -214,7 +217,7 @@ impl Reconciler<'_> {
         metrics.set_blocked(stack, result.as_ref().is_ok_and(|summary| summary.held.is_some()));
         state.cache.managed_objects().into_iter().for_each(|count| metrics.set_managed_objects(stack, count));
         if let Err(error) = &result {
-            tracing::warn!("stack {stack}: {error}");
+            tracing::warn!("stack {}: {error}", self.target.claims().name(stack));
         }
         result
     }

@@ -12,7 +12,7 @@ use super::drift::DriftHistory;
 use super::health::StackHealth;
 use super::object_events::ObjectEvents;
 use super::outcome::{Outcome, OutcomeReporter};
-use crate::pass::run::PassCache;
+use crate::pass::cache::PassCache;
 use crate::pass::summary::{PassError, PassSummary, Waiting};
 use crate::target::policy::StackPolicy;
 
@@ -149,9 +149,8 @@ impl StackState {
             return Some(Outcome::success_with(format!("kept, and released from the stack: {}", keys.join(", "))));
         }
         self.waits += 1;
-        let keys: Vec<String> = summary.terminating.iter().map(ToString::to_string).collect();
         let is_long = self.waits >= SILENT_WAITS_MAX;
-        is_long.then(|| Outcome::failure(format!("being deleted, and still not gone: {}", keys.join(", "))))
+        is_long.then(|| Outcome::failure(summary.describe_terminating("being deleted, and still not gone")))
     }
 
     /// Returns true if this revision is applied, and all of its objects are ready.

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION};
+use sindri_model::wire::StackPolicy;
 use sindri_model::{ObjectKey, Sequence, StackId};
 
 use super::revision::DeclaredKeys;
@@ -17,12 +19,25 @@ type Claimant = (Sequence, StackId);
 pub struct Claims {
     /// Namespace of objects that name none.
     default_namespace: String,
+    /// Name of the agent.
+    agent: String,
     /// Sequence of the last change of the target state, if the broker tells it.
     version: Option<Sequence>,
-    /// Stacks of the target state; true if the bundle of the stack could be parsed.
-    stacks: BTreeMap<StackId, bool>,
+    /// Stacks of the target state.
+    stacks: BTreeMap<StackId, ClaimingStack>,
     /// Claimants of each object, in the order in which they were added.
     by_key: BTreeMap<Arc<ObjectKey>, Vec<Claimant>>,
+}
+
+/// Stack of the target state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ClaimingStack {
+    /// True if its bundle could be parsed.
+    is_parsed: bool,
+    /// Name of the stack, if the broker has sent it.
+    name: Option<String>,
+    /// True if nothing of it is written on this cluster.
+    is_suspended: bool,
 }
 
 impl Default for Claims {
@@ -35,7 +50,14 @@ impl Claims {
     /// Returns empty claims; `default_namespace` is that of objects that name none.
     pub fn new(default_namespace: &str) -> Self {
         let default_namespace = default_namespace.to_owned();
-        Self { default_namespace, version: None, stacks: BTreeMap::new(), by_key: BTreeMap::new() }
+        let (agent, stacks, by_key) = (String::new(), BTreeMap::new(), BTreeMap::new());
+        Self { default_namespace, agent, version: None, stacks, by_key }
+    }
+
+    /// Returns the claims for the agent of this name.
+    #[must_use]
+    pub fn of_agent(self, name: &str) -> Self {
+        Self { agent: name.to_owned(), ..self }
     }
 
     /// Returns the claims with the version of the target state.
@@ -52,24 +74,36 @@ impl Claims {
 
     /// Adds the declared objects of a stack.
     pub fn add(&mut self, stack: StackId, sequence: Sequence, declared: &DeclaredKeys) {
-        self.stacks.insert(stack, declared.is_some());
+        self.stacks.entry(stack).or_default().is_parsed = declared.is_some();
         for key in declared.iter().flatten() {
             self.by_key.entry(key.clone()).or_default().push((sequence, stack));
         }
     }
 
-    /// Returns true if a stack declares an object, or if its bundle is not known.
-    pub fn may_declare(&self, stack: &str, key: &ObjectKey) -> bool {
-        let known = self.stacks.iter().find(|(known, _)| known.to_string() == stack);
-        match known {
-            Some((known, true)) => self.claimants(key).iter().any(|(_, claimant)| claimant == known),
-            Some((_, false)) | None => true,
-        }
+    /// Adds the name of a stack, and whether it is suspended on this cluster.
+    pub fn add_policy(&mut self, policy: &StackPolicy) {
+        let suspension = policy.annotations.get(SUSPEND_ANNOTATION);
+        let parsed = suspension.and_then(|value| PolicyValue::parse(SUSPEND_ANNOTATION, value).ok().flatten());
+        let is_suspended = matches!(parsed, Some(PolicyValue::Suspend(suspension)) if suspension.includes(&self.agent));
+        let stack = self.stacks.entry(policy.stack_id).or_default();
+        (stack.name, stack.is_suspended) = (policy.name.clone(), is_suspended);
     }
 
-    /// Returns true if the stack with this id is in the target state.
-    pub fn has_stack_id(&self, stack: &str) -> bool {
-        self.stacks.keys().any(|known| known.to_string() == stack)
+    /// Returns the name of a stack, or its id if the name is not known.
+    pub fn name(&self, stack: StackId) -> String {
+        let name = self.stacks.get(&stack).and_then(|known| known.name.clone());
+        name.unwrap_or_else(|| stack.to_string())
+    }
+
+    /// Returns true if nothing of a stack is written on this cluster.
+    pub fn is_suspended(&self, stack: StackId) -> bool {
+        self.stacks.get(&stack).is_some_and(|known| known.is_suspended)
+    }
+
+    /// Returns true if a stack declares an object, or if its bundle is not known.
+    pub fn may_declare(&self, stack: StackId, key: &ObjectKey) -> bool {
+        let is_parsed = self.stacks.get(&stack).is_some_and(|known| known.is_parsed);
+        !is_parsed || self.claimants(key).iter().any(|(_, claimant)| *claimant == stack)
     }
 
     /// Returns the first other stack that declares an object, by sequence.
@@ -166,11 +200,24 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_is_named_by_its_name_and_suspended_for_its_agent() {
+        let mut claims = Claims::default().of_agent("east");
+        claims.add(stack('1'), Sequence(1), &None);
+        let annotations = |agent: &str| [(SUSPEND_ANNOTATION.to_owned(), agent.to_owned())].into();
+        for (digit, agent) in [('1', "east"), ('2', "west"), ('3', "")] {
+            let (stack_id, name) = (stack(digit), Some(format!("stack {digit}")));
+            claims.add_policy(&StackPolicy { stack_id, name, annotations: annotations(agent), depends_on: Vec::new() });
+        }
+        assert_eq!((claims.name(stack('1')), claims.name(stack('4'))), ("stack 1".to_owned(), stack('4').to_string()));
+        assert_eq!(['1', '2', '3', '4'].map(|digit| claims.is_suspended(stack(digit))), [true, false, false, false]);
+    }
+
+    #[test]
     fn a_stack_whose_bundle_is_unknown_may_declare_every_object() {
         let mut claims = Claims::default();
         claims.add(stack('1'), Sequence(1), &Some(Vec::new()));
         claims.add(stack('2'), Sequence(2), &None);
-        let may_declare = |digit: char| claims.may_declare(&stack(digit).to_string(), &key(Some("shop")));
+        let may_declare = |digit: char| claims.may_declare(stack(digit), &key(Some("shop")));
         assert!(!may_declare('1'), "its bundle does not declare the object");
         assert!(may_declare('2'), "its bundle cannot be parsed");
         assert!(may_declare('3'), "it is not in the target state");

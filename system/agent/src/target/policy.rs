@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sindri_model::ServiceAccount;
 use sindri_model::policy::{DriftMode, PolicyValue};
+use sindri_model::{IGNORE_ANNOTATION, ServiceAccount};
 
-use crate::cluster::ignore::{IGNORE_ANNOTATION, IgnoredFields};
 use crate::settings::{Brake, Settings};
 
 /// Time limit without an annotation.
@@ -67,13 +66,15 @@ impl StackPolicy {
 
     /// Applies one annotation for the agent of this name.
     fn set(&mut self, key: &str, value: &str, agent: &str) -> Result<(), String> {
-        if key == IGNORE_ANNOTATION {
-            match IgnoredFields::parse(value) {
-                Ok(_) => value.clone_into(&mut self.ignore),
-                Err(error) => self.apply_problems.push(error.to_string()),
+        let parsed = match PolicyValue::parse(key, value) {
+            // Brokers of earlier versions accepted every value.
+            Err(problem) if key == IGNORE_ANNOTATION => {
+                self.apply_problems.push(problem);
+                None
             }
-        }
-        match PolicyValue::parse(key, value)? {
+            parsed => parsed?,
+        };
+        match parsed {
             Some(PolicyValue::Drift(drift)) => self.drift = drift,
             Some(PolicyValue::Brake(is_on)) => self.brake.is_on = is_on,
             Some(PolicyValue::BrakeObjects(count)) => self.brake.objects = count,
@@ -82,6 +83,7 @@ impl StackPolicy {
             Some(PolicyValue::ReleasesOnRemoval(releases)) => self.releases_on_removal = releases,
             Some(PolicyValue::ServiceAccount(account)) => self.service_account = Some(account),
             Some(PolicyValue::Timeout(timeout)) => self.timeout = timeout,
+            Some(PolicyValue::Ignore(_)) => value.clone_into(&mut self.ignore),
             // Not an annotation of the policy.
             None => {}
         }

@@ -18,7 +18,7 @@ use crate::cluster::Cluster;
 use crate::pass_queue::{PassQueue, Reason};
 use crate::settings::Settings;
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::readiness::Readiness;
+use crate::telemetry::readiness::{Readiness, describe_inactive};
 
 /// Longest time for reading the copy of the target state; the next failed poll tries again.
 pub const COPY_READ_MAX: Duration = Duration::from_secs(10);
@@ -119,7 +119,7 @@ impl Poller<'_> {
             Some(status) => status == AgentStatus::Active,
             None => self.read_status().await?,
         };
-        self.set_active(is_active);
+        self.record_status(is_active);
         let Some((objects, requests, new_etag, epoch, version)) = changed.filter(|_| is_active) else {
             return Ok(false);
         };
@@ -137,7 +137,7 @@ impl Poller<'_> {
             tokio::time::sleep(CHANGED_PAUSE).await;
             return Ok(true);
         }
-        let claims = Claims::new(self.cluster.default_namespace()).of_version(version.map(|version| version.state));
+        let claims = self.empty_claims().of_version(version.map(|version| version.state));
         let changed = self.target.replace(revisions, by_stack(policies), Some(epoch), claims);
         known.etag = new_etag;
         if changed.is_empty() {
@@ -162,7 +162,7 @@ impl Poller<'_> {
                      the target state, and nothing is deleted",
                     copy.stacks.len()
                 );
-                self.target.use_copy(copy.stacks, Claims::new(self.cluster.default_namespace()));
+                self.target.use_copy(copy.stacks, self.empty_claims());
                 self.target.revisions().iter().for_each(|revision| {
                     self.queue.request(revision.stack_id, Reason::TargetChanged);
                 });
@@ -172,6 +172,10 @@ impl Poller<'_> {
         }
     }
 
+    fn empty_claims(&self) -> Claims {
+        Claims::new(self.cluster.default_namespace()).of_agent(&self.settings.name)
+    }
+
     fn request_all(&self) {
         self.target.revisions().iter().for_each(|revision| self.queue.request(revision.stack_id, Reason::Poll));
     }
@@ -179,8 +183,16 @@ impl Poller<'_> {
     /// Reads the agent's own record; returns true if the agent is active.
     async fn read_status(&self) -> Result<bool, ClientError> {
         let is_active = self.broker.get_agent(self.agent).await?.status == AgentStatus::Active;
-        self.set_active(is_active);
+        self.record_status(is_active);
         Ok(is_active)
+    }
+
+    /// Records the status of the agent at the broker; the first time that it is inactive, the log says what to do.
+    fn record_status(&self, is_active: bool) {
+        if self.readiness.record_active(is_active) && !is_active {
+            tracing::warn!("{}", describe_inactive(&self.settings.name));
+        }
+        self.set_active(is_active);
     }
 
     /// Sets whether the agent acts; running passes of an inactive one end.

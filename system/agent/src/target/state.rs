@@ -107,7 +107,9 @@ impl LatestTargetState {
             claims.add(revision.stack_id, revision.sequence_id, &revision.declared);
             // Only what was applied before is corrected, so that dependencies do not matter.
             let stack_id = revision.stack_id;
-            snapshot.policies.insert(stack_id, StackPolicy { stack_id, annotations, depends_on: Vec::new() });
+            snapshot
+                .policies
+                .insert(stack_id, StackPolicy { stack_id, name: None, annotations, depends_on: Vec::new() });
             snapshot.revisions.push(revision);
         }
         snapshot.claims = Arc::new(claims);
@@ -197,6 +199,7 @@ impl LatestTargetState {
             let stack = revision.stack_id;
             let has_changed = is_new || before.policies.get(&stack) != policies.get(&stack) || before.epoch != epoch;
             claims.add(stack, revision.sequence_id, &revision.declared);
+            policies.get(&stack).into_iter().for_each(|policy| claims.add_policy(policy));
             changed.extend(has_changed.then_some(stack));
             snapshot.revisions.push(revision);
         }

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::metrics::Metrics;
-use super::readiness::{NotReadyReason, Readiness};
+use super::readiness::{NotReadyReason, Readiness, activation_command, describe_inactive};
 
 /// Most open connections; further ones are accepted when one ends.
 const CONNECTIONS_MAX: usize = 64;
@@ -44,6 +44,8 @@ pub struct Probes {
     pub readiness: Arc<Readiness>,
     /// Polling interval of the agent.
     pub polling_interval: Duration,
+    /// Name of the agent.
+    pub agent: String,
 }
 
 impl Probes {
@@ -82,6 +84,16 @@ impl Probes {
 
     fn respond_ready(&self) -> Response<Full<Bytes>> {
         let reasons = self.readiness.not_ready_reasons(self.polling_interval);
+        if reasons.is_empty() && self.readiness.is_inactive() {
+            // It works, and an update of its Deployment must not wait until it is activated.
+            let problem = Problem {
+                code: "inactive".to_owned(),
+                message: describe_inactive(&self.agent),
+                details: Some(json!({"status": "inactive", "activate": activation_command(&self.agent)})),
+            };
+            let body = serde_json::to_vec(&problem).expect("a problem has string keys only");
+            return response(StatusCode::OK, JSON, body);
+        }
         if reasons.is_empty() {
             let text =
                 if self.readiness.is_standby() { "ok: standby, another process of this agent acts" } else { "ok" };

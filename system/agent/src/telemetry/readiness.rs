@@ -66,11 +66,23 @@ impl NotReadyReason {
     }
 }
 
+/// Returns the command that activates an agent.
+pub fn activation_command(agent: &str) -> String {
+    format!("sindri agent activate {agent}")
+}
+
+/// Returns the message about an agent that is inactive.
+pub fn describe_inactive(agent: &str) -> String {
+    format!("agent {agent} is inactive at the broker, and writes nothing: run {}", activation_command(agent))
+}
+
 #[derive(Clone, Debug, Default)]
 struct State {
     is_identified: bool,
     last_poll: Option<Instant>,
     cluster_responds: bool,
+    /// Status of the agent at the broker; `None` until it is known.
+    is_active: Option<bool>,
     role: LeaderRole,
 }
 
@@ -97,6 +109,16 @@ impl Readiness {
     /// Records the result of leader election.
     pub fn record_role(&self, role: LeaderRole) {
         self.lock().role = role;
+    }
+
+    /// Records whether the broker wants the agent to act; returns true if that is new.
+    pub fn record_active(&self, is_active: bool) -> bool {
+        self.lock().is_active.replace(is_active) != Some(is_active)
+    }
+
+    /// Returns true if the broker does not want the agent to act.
+    pub fn is_inactive(&self) -> bool {
+        self.lock().is_active == Some(false)
     }
 
     /// Returns true if another process of the same agent acts.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sindri_agent::{Agent, Probes, Settings};
+use sindri_model::wire::{AgentStatus, UpdateAgentRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -58,8 +59,8 @@ async fn start(broker: SocketAddr, api: SocketAddr, key: &str) -> (JoinSet<()>, 
 
 /// Starts an agent that shuts down when `shutdown` ends.
 async fn start_until(agent: Agent, shutdown: impl Future<Output = ()> + Send + 'static) -> (JoinSet<()>, SocketAddr) {
-    let probes =
-        Probes { metrics: agent.metrics.clone(), readiness: agent.readiness.clone(), polling_interval: INTERVAL };
+    let (metrics, readiness) = (agent.metrics.clone(), agent.readiness.clone());
+    let probes = Probes { metrics, readiness, polling_interval: INTERVAL, agent: agent.settings.name.clone() };
     let (listener, address) = listener().await;
     let mut running = JoinSet::new();
     running.spawn(async move { agent.run(shutdown).await.unwrap() });
@@ -92,6 +93,32 @@ async fn an_agent_is_ready_while_it_is_identified_polls_and_its_cluster_responds
     drop(serving);
     wait_for(address, "/readyz", |status, body| status == 503 && missing(body) == json!(["poll", "cluster"])).await;
     assert_eq!(send(address, "GET", "/healthz").await.0, 200, "it is alive all the same");
+}
+
+#[tokio::test]
+async fn an_inactive_agent_is_ready_and_says_how_to_activate_it() {
+    let (at_broker, broker_address) = listener().await;
+    let (at_cluster, cluster_address) = listener().await;
+    let (_api, _broker) = (cluster(at_cluster), serve(&broker().await, at_broker, None));
+    let admin = client(broker_address, &admin().reveal());
+    let (key, _) = declare(&admin).await;
+    let agent = admin.find_agent("east", "demo").await.unwrap().id;
+    let set_status = async |status: AgentStatus| {
+        let update = UpdateAgentRequest { name: None, cluster_name: None, status: Some(status) };
+        admin.update_agent(agent, &update).await.unwrap();
+    };
+    set_status(AgentStatus::Inactive).await;
+    let (_agent, address) = start(broker_address, cluster_address, &key).await;
+    wait_for(address, "/readyz", |status, body| {
+        let problem: Value = serde_json::from_str(body).unwrap_or_default();
+        status == 200
+            && problem["code"] == "inactive"
+            && problem["details"]["activate"] == "sindri agent activate east"
+            && problem["message"].as_str().is_some_and(|message| message.contains("agent east is inactive"))
+    })
+    .await;
+    set_status(AgentStatus::Active).await;
+    wait_for(address, "/readyz", |status, body| (status, body) == (200, "ok")).await;
 }
 
 #[tokio::test]

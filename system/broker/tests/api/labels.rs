@@ -112,6 +112,7 @@ async fn dependencies_between_stacks_are_checked_and_sent_to_agents() {
     api.post(&api.admin, &format!("/agents/{}/targets", fleet.agent.0), &target).await.expect_status(201);
     let policy = api.get(&fleet.agent.1, &policies).await.expect_status(200).json()[0].clone();
     assert_eq!(policy["depends_on"], json!([{"name": "db", "stack_id": db}]));
+    assert_eq!(policy["name"], api.get(&api.admin, &format!("/stacks/{web}")).await.expect_status(200).json()["name"]);
 }
 
 #[tokio::test]
@@ -140,6 +141,8 @@ async fn a_policy_is_valid_and_outlives_the_deletion_of_its_stack() {
         api.post(&fleet.generator.1, &path, &json!({"stack_id": stack, "key": key, "value": value})).await
     };
     assert_eq!(annotate("sindri.dev/removal", "Release").await.expect_error(422), "invalid_policy");
+    assert_eq!(annotate("sindri.dev/ignore", "spec").await.expect_error(422), "invalid_policy");
+    annotate("sindri.dev/ignore", "/spec/replicas").await.expect_status(201);
     annotate("sindri.dev/removal", "release").await.expect_status(201);
     annotate("sindri.dev/suspend", "true").await.expect_status(201);
     annotate("team", "shop").await.expect_status(201);

@@ -21,6 +21,9 @@ use crate::target::instruction::Instruction;
 pub struct Deleter<'a> {
     /// Client of the cluster.
     pub cluster: &'a Cluster,
+    /// Client of the cluster with the agent's own permissions, for the last objects of a removal: the permissions of the
+    /// stack's ServiceAccount.
+    pub own_cluster: Option<&'a Cluster>,
     /// Id of the stack.
     pub stack: StackId,
     /// Inventory of the stack before the deletes.
@@ -43,20 +46,29 @@ pub struct DeleteSummary {
 
 impl Deleter<'_> {
     /// Deletes all objects in their order, and continues after failures. Stops before the operator, CRDs and namespaces of
-    /// custom resources that still exist; `terminating` are objects that an earlier pass deleted.
+    /// custom resources that still exist, and before the permissions with which the other objects are deleted; `terminating`
+    /// are objects that are being deleted already.
     pub async fn delete_all(&self, deletes: &[Delete], terminating: &[Arc<ObjectKey>]) -> DeleteSummary {
         let mut summary =
             DeleteSummary { inventory: self.inventory.clone(), terminating: Vec::new(), errors: Vec::new() };
-        let is_custom = |key: &ObjectKey| DeleteOrder::from_key(key) == DeleteOrder::CustomResource;
         let kept_crds = self.check_crds(deletes).await;
-        // The operator of a CRD that is kept is kept too, with everything that it may need.
-        let mut has_custom_resources = !kept_crds.is_empty() || terminating.iter().any(|key| is_custom(key));
+        // The operator of a CRD that is kept, or waits for its custom resources, is kept too, with everything that it may need.
+        let is_waited_for = |key: &Arc<ObjectKey>| {
+            DeleteOrder::from_key(key) == DeleteOrder::CustomResource || Stage::from_key(key) == Stage::Crds
+        };
+        let mut has_custom_resources = !kept_crds.is_empty() || terminating.iter().any(is_waited_for);
         summary.errors.extend(kept_crds);
-        let mut accepted = Vec::new();
-        let steps: Vec<&[Delete]> = deletes.chunk_by(|one, other| order(one) == order(other)).collect();
+        let mut accepted: Vec<&Delete> = Vec::new();
+        let steps: Vec<&[Delete]> = deletes.chunk_by(|one, other| one.order == other.order).collect();
         for (index, deletes) in steps.iter().enumerate() {
-            let is_custom_step = deletes.first().is_some_and(|delete| is_custom(&delete.entry.key));
+            let order = deletes.first().map(|delete| delete.order);
+            let is_custom_step = order == Some(DeleteOrder::CustomResource);
             if has_custom_resources && !is_custom_step {
+                break;
+            }
+            let is_other = |key: &Arc<ObjectKey>| DeleteOrder::from_impersonated_key(key) != DeleteOrder::Permissions;
+            let is_any_left = || !summary.errors.is_empty() || !accepted.is_empty() || terminating.iter().any(is_other);
+            if order == Some(DeleteOrder::Permissions) && is_any_left() {
                 break;
             }
             let delete = |delete| async move { (delete, self.delete(delete).await) };
@@ -71,11 +83,12 @@ impl Deleter<'_> {
                     }
                 }
             }
-            let next = steps.get(index + 1).and_then(|deletes| deletes.first()).map(order);
-            if is_custom_step || next.is_none_or(DeleteOrder::has_content) {
+            let next = steps.get(index + 1).and_then(|deletes| deletes.first()).map(|delete| delete.order);
+            let waits = |next: DeleteOrder| next.has_content() || next == DeleteOrder::Permissions;
+            if is_custom_step || next.is_none_or(waits) {
                 // Custom resources cannot be read after their CRD is deleted.
                 self.wait_until_gone(&mut accepted, &mut summary).await;
-                has_custom_resources |= accepted.iter().any(|delete| is_custom(&delete.entry.key));
+                has_custom_resources |= accepted.iter().any(|delete| delete.order == DeleteOrder::CustomResource);
             }
         }
         summary.terminating = accepted.iter().map(|delete| delete.entry.key.clone()).collect();
@@ -102,7 +115,18 @@ impl Deleter<'_> {
     }
 
     async fn check_and_delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
-        let deleted = self.cluster.delete(|| self.check(delete)).await??;
+        let by = async |cluster: &Cluster| -> Result<DeleteResult, DeleteError> {
+            cluster.delete(|| self.check(delete)).await?
+        };
+        let deleted = match (by(self.cluster).await, self.own_cluster) {
+            // Nothing else of the stack is left, and the ServiceAccount has lost its permissions.
+            (Err(DeleteError::Cluster(error)), Some(own_cluster))
+                if delete.order == DeleteOrder::Permissions && error.is_forbidden() =>
+            {
+                by(own_cluster).await?
+            }
+            (deleted, _) => deleted?,
+        };
         if deleted == DeleteResult::Accepted {
             tracing::info!("deleted {}", delete.entry.key);
         }
@@ -119,7 +143,7 @@ impl Deleter<'_> {
             return Err(DeleteError::Changed(key.clone()));
         }
         // Last, because no precondition of the delete covers it.
-        if live.is_some() && DeleteOrder::from_key(key).has_content() {
+        if live.is_some() && delete.order.has_content() {
             self.check_content(delete).await?;
         }
         // Another stack may declare it by now, and takes it over.
@@ -137,6 +161,7 @@ impl Deleter<'_> {
         let search = ContentSearch { cluster, stack, inventory, claims: &|| self.instruction.claims() };
         let (foreign, kept) = match search.find(delete).await? {
             Content::OfStack { key: declared, stack } => {
+                let stack = self.instruction.claims().name(stack);
                 return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });
             }
             Content::Foreign { objects, kept } => (objects, kept),
@@ -184,8 +209,4 @@ impl Deleter<'_> {
         let read: Vec<Result<Option<Arc<ObjectKey>>, ClusterError>> = run_concurrently(deletes.to_vec(), read).await;
         read.into_iter().filter_map(Result::transpose).collect()
     }
-}
-
-fn order(delete: &Delete) -> DeleteOrder {
-    DeleteOrder::from_key(&delete.entry.key)
 }

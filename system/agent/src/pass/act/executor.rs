@@ -87,7 +87,7 @@ impl Executor<'_> {
             return Ok((released, errors));
         }
         let mut after = self.inventory.clone();
-        for Delete { entry, uid } in releases {
+        for Delete { entry, uid, .. } in releases {
             match self.cluster.release(&entry.resource, &entry.key, uid).await {
                 Ok(()) => {
                     tracing::info!("released {}", entry.key);
@@ -111,7 +111,9 @@ impl Executor<'_> {
         result: &mut ActResult,
     ) -> Result<(), ActError> {
         let (cluster, stack, inventory) = (self.cluster, self.stack, &*self.inventory);
-        let deleter = Deleter { cluster, stack, inventory, instruction: self.instruction, approved };
+        // A removal of permissions by the agent itself takes them from the stack's own ServiceAccount.
+        let own_cluster = (!self.is_present).then_some(self.inventory_cluster);
+        let deleter = Deleter { cluster, own_cluster, stack, inventory, instruction: self.instruction, approved };
         let deleted = deleter.delete_all(&plan.deletes, &plan.terminating).await;
         result.terminating.extend(deleted.terminating);
         self.save(deleted.inventory).await?;

@@ -45,12 +45,22 @@ pub async fn check_replaceable(
     }
 }
 
-/// Deletes the object that is to be replaced, and waits until it is gone.
-pub async fn delete_for_replacement(cluster: &Cluster, write: &Write, uid: &str) -> Result<(), ActError> {
+/// Deletes the object that is to be replaced, and waits until it is gone. Before each attempt it must still belong to the stack.
+pub async fn delete_for_replacement(
+    cluster: &Cluster,
+    stack: StackId,
+    inventory: &Inventory,
+    write: &Write,
+    uid: &str,
+) -> Result<(), ActError> {
     let object = &write.object;
     let read = || async {
-        let live = cluster.get_metadata(&object.resource, &object.key).await?;
-        Ok::<_, ClusterError>(live.filter(|live| live.uid == uid))
+        let live = cluster.get_metadata(&object.resource, &object.key).await?.filter(|live| live.uid == uid);
+        let is_owned = |live| inventory.get(&object.key).is_some_and(|entry| is_owned(stack, entry, live));
+        match live {
+            Some(live) if !is_owned(&live) => Err(ActError::HandedOver { key: object.key.clone() }),
+            live => Ok(live),
+        }
     };
     let mut backoff = Backoff::new(GONE_WAIT_MAX);
     // A delete of an object that changed after it was read is repeated.

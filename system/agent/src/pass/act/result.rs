@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sindri_model::{ObjectKey, StackId};
+use sindri_model::ObjectKey;
 use thiserror::Error;
 
 use crate::cluster::{AppliedObject, ClusterError};
@@ -39,6 +39,12 @@ pub enum ActError {
         /// Key of the object.
         key: Arc<ObjectKey>,
     },
+    /// Another client took over an object that was to be replaced.
+    #[error("{key} is not replaced: it does not belong to this stack any more")]
+    HandedOver {
+        /// Key of the object.
+        key: Arc<ObjectKey>,
+    },
     /// The target state changed during the pass; the next pass continues with the new one.
     #[error("the target state has changed")]
     Interrupted,
@@ -54,7 +60,9 @@ impl ActError {
         match self {
             Self::Inventory(_) | Self::Interrupted => Vec::new(),
             Self::Invalid(errors) | Self::Write(errors) => errors.iter().filter_map(failed).collect(),
-            Self::NotServed { key } | Self::NotReplaced { key } => vec![(ObjectKey::clone(key), self.to_string())],
+            Self::NotServed { key } | Self::NotReplaced { key } | Self::HandedOver { key } => {
+                vec![(ObjectKey::clone(key), self.to_string())]
+            }
             Self::Deletes(errors) => errors.iter().filter_map(DeleteError::object).collect(),
         }
     }
@@ -91,8 +99,8 @@ pub enum DeleteError {
         key: Arc<ObjectKey>,
         /// Key of that object.
         declared: Arc<ObjectKey>,
-        /// Id of its stack.
-        stack: StackId,
+        /// Name of its stack.
+        stack: String,
     },
     /// A foreign object, which was created after the plan was made, would be deleted with it.
     #[error("{key} is kept: it contains {foreign}, which does not belong to this stack")]

@@ -173,7 +173,7 @@ impl Writer<'_> {
         };
         // Both steps are made to their end, even if a newer revision waits.
         let cluster = self.cluster.with_all_retries();
-        delete_for_replacement(&cluster, prepared.write, uid).await?;
+        delete_for_replacement(&cluster, self.stack, self.inventory, prepared.write, uid).await?;
         self.send(&cluster, prepared.write, &prepared.write.object.to_patch(None)).await
     }
 

@@ -45,6 +45,8 @@ pub struct PlanInputs<'a> {
     pub drift: DriftMode,
     /// True if a removal keeps every object, without its ownership label and annotations.
     pub releases_all: bool,
+    /// True if the stack is written as a ServiceAccount.
+    pub is_impersonated: bool,
     /// Ready objects, for which later turns wait; `None` for a plan of all turns.
     pub ready: Option<&'a ReadyObjects>,
 }
@@ -209,24 +211,26 @@ fn find_adoptions(
     for object in objects {
         let ownership = inputs.live.get(&object.key).map(|live| &live.ownership);
         let owner = ownership.and_then(|ownership| ownership.annotated_owner(desired.stack, &object.key));
-        if let Some(owner) = owner.filter(|owner| !inputs.claims.has_stack_id(owner)) {
+        let is_known = |owner: &str| owner.parse().is_ok_and(|owner| inputs.claims.has_stack(owner));
+        if let Some(owner) = owner.filter(|owner| !is_known(owner)) {
             adoptions.insert(object.key.clone(), owner.to_owned());
         }
     }
-    let owner = |key: &ObjectKey| -> Option<String> {
+    let owner = |key: &ObjectKey| -> Option<StackId> {
         let live = inputs.live.get(key);
         if live.is_some_and(|live| live.ownership.proves_owner(desired.stack, key)) || adoptions.contains_key(key) {
             return None;
         }
-        let annotated = live.and_then(|live| live.ownership.other_owner(desired.stack, key));
-        let annotated = annotated.filter(|owner| inputs.claims.may_declare(owner, key)).map(str::to_owned);
-        let earlier = || inputs.claims.earlier_claimant(desired.stack, desired.position.sequence, key);
-        annotated.or_else(|| earlier().map(|stack| stack.to_string()))
+        // One that is not an id is not in the target state, and its objects are adopted.
+        let annotated = live.and_then(|live| live.ownership.other_owner(desired.stack, key)?.parse().ok());
+        let is_other = |owner: &StackId| *owner != desired.stack && inputs.claims.may_declare(*owner, key);
+        let annotated = annotated.filter(is_other);
+        annotated.or_else(|| inputs.claims.earlier_claimant(desired.stack, desired.position.sequence, key))
     };
     let owned: Vec<String> = objects
         .iter()
         .filter_map(|object| {
-            let owner = owner(&object.key)?;
+            let owner = inputs.claims.name(owner(&object.key)?);
             Some(format!("{} belongs to stack {owner}; one object cannot be declared by two stacks", object.key))
         })
         .collect();
@@ -271,6 +275,7 @@ fn is_unchanged(applied: Option<&AppliedObject>, live: Option<&LiveObject>) -> b
 
 fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<DesiredObject>], inputs: PlanInputs<'_>) {
     let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &*object.key).collect();
+    let find_order = if inputs.is_impersonated { DeleteOrder::from_impersonated_key } else { DeleteOrder::from_key };
     let declared_live: BTreeSet<[&str; 3]> =
         objects.iter().filter_map(|object| inputs.live.get(&object.key)).map(identity).collect();
     for entry in inputs.inventory.entries().filter(|entry| !declared.contains(&*entry.key)) {
@@ -288,21 +293,22 @@ fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<Desire
             plan.terminating.push(entry.key.clone());
         } else if inputs.claims.other_claimant(desired.stack, &entry.key).is_none() {
             let entry = Entry { resource: object.resource.clone(), ..entry.clone() };
-            let delete = Delete { entry, uid: object.uid.clone() };
+            let (order, uid) = (find_order(&entry.key), object.uid.clone());
+            let delete = Delete { entry, uid, order };
             let is_released = object.is_prune_disabled || inputs.releases_all && desired.goal == Goal::Removed;
             if is_released { plan.releases.push(delete) } else { plan.deletes.push(delete) }
         }
         // An object that another stack declares now is kept, and stays in the inventory until the other stack owns it.
     }
-    plan.deletes.sort_by_key(|delete| DeleteOrder::from_key(&delete.entry.key));
-    // What could not be read may be inside a namespace, or needs its operator.
-    let order = |key: &ObjectKey| DeleteOrder::from_key(key);
-    let has_unread_custom = plan.unread.iter().any(|key| order(key) == DeleteOrder::CustomResource);
-    let may_delete = |key: &ObjectKey| match order(key) {
+    plan.deletes.sort_by_key(|delete| delete.order);
+    // What could not be read may be inside a namespace, or needs its operator, or the permissions of the ServiceAccount.
+    let has_unread_custom = plan.unread.iter().any(|key| DeleteOrder::from_key(key) == DeleteOrder::CustomResource);
+    let may_delete = |order: DeleteOrder| match order {
         DeleteOrder::CustomResource => true,
-        other => !has_unread_custom && (!other.has_content() || inputs.unreadable.is_empty()),
+        DeleteOrder::Permissions => inputs.unreadable.is_empty(),
+        DeleteOrder::Stage(_) => !has_unread_custom && (!order.has_content() || inputs.unreadable.is_empty()),
     };
-    let later: Vec<Delete> = plan.deletes.extract_if(.., |delete| !may_delete(&delete.entry.key)).collect();
+    let later: Vec<Delete> = plan.deletes.extract_if(.., |delete| !may_delete(delete.order)).collect();
     plan.unread.extend(later.into_iter().map(|delete| delete.entry.key));
     assert!(
         plan.deletes.iter().all(|delete| !declared.contains(&*delete.entry.key)),

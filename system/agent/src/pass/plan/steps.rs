@@ -8,7 +8,7 @@ use sindri_model::ObjectKey;
 use crate::pass::desired::DesiredObject;
 use crate::pass::inventory::{Entry, Inventory};
 use crate::pass::order::Turn;
-use crate::pass::stage::Stage;
+use crate::pass::stage::{DeleteOrder, Stage};
 
 /// Object to apply.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Delete {
     pub entry: Entry,
     /// UID of the live object, the precondition of the delete.
     pub uid: String,
+    /// Place in the order of deletion.
+    pub order: DeleteOrder,
 }
 
 /// Turn whose objects are not ready yet, so that later ones wait.

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use sindri_model::policy::DriftMode;
-use sindri_model::{Checksum, Epoch, ObjectKey, RevisionId, Sequence, StackId};
+use sindri_model::{Checksum, Epoch, IgnoredFields, ObjectKey, RevisionId, Sequence, StackId};
 
 use super::*;
-use crate::cluster::ignore::IgnoredFields;
 use crate::cluster::ownership::{Ownership, RevisionOwner};
 use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
 use crate::pass::inventory::{Creation, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::Turn;
+use crate::pass::stage::DeleteOrder;
 use crate::settings::Brake;
 use crate::target::claims::Claims;
 
@@ -314,6 +314,7 @@ fn a_turn_is_written_when_the_objects_of_the_earlier_turns_are_unchanged_and_rea
             claims: &Claims::default(),
             drift: DriftMode::Correct,
             releases_all: false,
+            is_impersonated: false,
             ready: Some(&ready),
         };
         let plan = make_plan(&desired, inputs).unwrap();
@@ -354,7 +355,17 @@ fn plan_with(
     let unreadable = &UnreadableKinds::default();
     make_plan(
         desired,
-        PlanInputs { inventory, live, unreadable, last_applied, claims, drift, releases_all: false, ready: None },
+        PlanInputs {
+            inventory,
+            live,
+            unreadable,
+            last_applied,
+            claims,
+            drift,
+            releases_all: false,
+            is_impersonated: false,
+            ready: None,
+        },
     )
 }
 
@@ -420,7 +431,10 @@ fn holds_of(kinds: &[(&str, usize)], kept: usize, goal: &Goal, foreign: &Foreign
     let names =
         kinds.iter().flat_map(|(kind, count)| (0..*count).map(move |number| (*kind, format!("{kind}-{number}"))));
     let entries: Vec<Entry> = names.map(|(kind, name)| entry(kind, &name.to_lowercase(), Some("7"))).collect();
-    let deletes = entries.iter().map(|entry| Delete { entry: entry.clone(), uid: "7".into() }).collect();
+    let deletes = entries
+        .iter()
+        .map(|entry| Delete { entry: entry.clone(), uid: "7".into(), order: DeleteOrder::from_key(&entry.key) })
+        .collect();
     let all = inventory(
         entries.into_iter().chain((0..kept).map(|number| entry("ConfigMap", &format!("kept-{number}"), None))),
     );

@@ -98,6 +98,8 @@ pub struct CopyLayout {
     /// `None` while there is no chunk, or the chunks do not agree.
     header: Option<CopyHeader>,
     stored: BTreeMap<StackId, Stored>,
+    /// Chunks whose Secrets could not be read. The next save replaces them.
+    unreadable: BTreeSet<usize>,
 }
 
 /// Changes that a save has to write.
@@ -120,7 +122,7 @@ impl CopyLayout {
         let header = headers.next().filter(|first| headers.all(|header| header == *first)).cloned();
         let is_mixed = header.is_none() && !chunks.is_empty();
         let chunks = chunks.into_iter().map(|(index, (_, chunk))| (index, chunk)).collect();
-        let mut layout = Self { chunks, header, stored: BTreeMap::new() };
+        let mut layout = Self { chunks, header, ..Self::default() };
         let Some(header) = layout.header.as_ref() else {
             if is_mixed {
                 log("the Secrets are of different agents or epochs".to_owned());
@@ -132,6 +134,12 @@ impl CopyLayout {
             layout.stored.insert(copy.revision.stack_id, (copy.revision.id, copy.annotations.clone()));
         }
         (layout, stacks)
+    }
+
+    /// Adds the chunks of Secrets that could not be read, without parts.
+    pub fn add_unreadable(&mut self, chunks: BTreeMap<usize, Chunk>) {
+        self.unreadable.extend(chunks.keys());
+        self.chunks.extend(chunks);
     }
 
     /// Returns the header, if the chunks agree on it.
@@ -169,7 +177,7 @@ impl CopyLayout {
 
     /// Changes the layout to this content.
     pub fn update(&mut self, header: CopyHeader, content: &CopyContent) -> CopyChanges {
-        let mut changes = CopyChanges::default();
+        let mut changes = CopyChanges { dirty: std::mem::take(&mut self.unreadable), left_out: Vec::new() };
         if self.header.as_ref() != Some(&header) {
             changes.dirty.extend(self.chunks.keys());
             self.header = Some(header);
@@ -200,7 +208,7 @@ impl CopyLayout {
 
     /// Removes every stack.
     pub fn clear(&mut self) -> CopyChanges {
-        let mut changes = CopyChanges::default();
+        let mut changes = CopyChanges { dirty: std::mem::take(&mut self.unreadable), left_out: Vec::new() };
         self.remove_others(&BTreeSet::new(), &mut changes.dirty);
         self.stored.clear();
         changes

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use sindri_model::AgentId;
+use sindri_model::{AgentId, ObjectKey};
 
 use super::layout::{CHUNKS_MAX, Chunk, CopyHeader, CopyLayout};
 use super::record::StackCopy;
@@ -52,18 +52,24 @@ pub async fn read_layout(cluster: &Cluster) -> Result<(CopyLayout, Vec<StackCopy
 }
 
 fn parse_secrets(secrets: Vec<Secret>, mut log: impl FnMut(String)) -> (CopyLayout, Vec<StackCopy>) {
-    let mut chunks = BTreeMap::new();
+    let (mut chunks, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
     for secret in secrets {
         let name = secret.metadata.name.clone().unwrap_or_default();
         // A backup tool may have copied one under another name, with its label.
         let index = name.strip_prefix(NAME_PREFIX).and_then(|index| index.parse::<usize>().ok());
         let Some(index) = index.filter(|index| *index < CHUNKS_MAX && chunk_name(*index) == name) else { continue };
+        let resource_version = secret.metadata.resource_version.clone();
         match parse_secret(secret) {
             Ok(chunk) => drop(chunks.insert(index, chunk)),
-            Err(cause) => log(format!("Secret {name}: {cause}")),
+            Err(cause) => {
+                log(format!("Secret {name}: {cause}"));
+                unreadable.insert(index, Chunk { resource_version, ..Chunk::default() });
+            }
         }
     }
-    CopyLayout::from_chunks(chunks, log)
+    let (mut layout, stacks) = CopyLayout::from_chunks(chunks, log);
+    layout.add_unreadable(unreadable);
+    (layout, stacks)
 }
 
 fn parse_secret(secret: Secret) -> Result<(CopyHeader, Chunk), String> {
@@ -74,14 +80,33 @@ fn parse_secret(secret: Secret) -> Result<(CopyHeader, Chunk), String> {
     Ok((header, Chunk { parts, resource_version: secret.metadata.resource_version }))
 }
 
-/// Writes one chunk, if its Secret has not changed since it was read or written; stores its new resourceVersion in the layout.
+/// Writes one chunk, if its Secret has not changed since it was read or written, and creates one that was not found; stores
+/// its new resourceVersion in the layout.
 pub async fn write_chunk(cluster: &Cluster, layout: &mut CopyLayout, index: usize) -> Result<(), ClusterError> {
     let resource = secrets();
     let key = resource.object_key(Some(cluster.agent_namespace()), &chunk_name(index));
-    let secret = build_secret(cluster.agent_namespace(), layout, index);
+    let mut secret = build_secret(cluster.agent_namespace(), layout, index);
+    if secret.metadata.resource_version.is_none() {
+        // Another process may have written it since it was not found. It is created without data: an apply does not remove
+        // parts that it has not applied.
+        let empty = Secret { metadata: secret.metadata.clone(), ..Secret::default() };
+        secret.metadata.resource_version = Some(match cluster.create(&resource, &key, &empty).await {
+            Err(conflict) if conflict.is_conflict() => find_unlabelled(cluster, &key, conflict).await?,
+            created => created?.resource_version,
+        });
+    }
     let written = cluster.apply_metadata(&ApplyPatch::new(&resource, &key, &secret), ApplyMode::Persist).await?;
     layout.chunks.entry(index).or_default().resource_version = Some(written.resource_version);
     Ok(())
+}
+
+/// Returns the resourceVersion of a Secret of the copy that was not found because another client has removed its label;
+/// otherwise the conflict.
+async fn find_unlabelled(cluster: &Cluster, key: &ObjectKey, conflict: ClusterError) -> Result<String, ClusterError> {
+    let live: Option<Secret> = cluster.get(&secrets(), key).await?;
+    let metadata = live.map(|live| live.metadata).unwrap_or_default();
+    let has_label = metadata.labels.is_some_and(|labels| labels.contains_key(COPY_LABEL));
+    metadata.resource_version.filter(|_| !has_label).ok_or(conflict)
 }
 
 fn build_secret(namespace: &str, layout: &CopyLayout, index: usize) -> Secret {

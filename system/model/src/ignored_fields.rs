@@ -5,7 +5,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use super::ownership::is_ownership_key;
+use crate::ownership::is_ownership_key;
 
 /// Annotation of an object, or of a stack for all of its objects: JSON pointers, separated by commas or white space. A list
 /// index stands for every element of the list.

@@ -1,0 +1,127 @@
+//! Inventory of a stack at the beginning of a pass. One that was lost is built again from a search of the cluster.
+
+use std::time::Duration;
+
+use sindri_client::Client;
+use sindri_model::{AgentId, StackId};
+use tokio::time::Instant;
+
+use super::desired::{DesiredObject, DesiredStack};
+use super::inventory::{Completeness, Creation, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory};
+use super::observe::find_stack_objects;
+use super::summary::PassError;
+use crate::cluster::{Cluster, ClusterError};
+
+/// Time limit of the search before a removal is confirmed.
+const LAST_SEARCH_MAX: Duration = Duration::from_secs(30);
+
+/// Reads the inventory of one stack.
+#[derive(Clone, Copy)]
+pub struct InventoryReader<'a> {
+    /// Client of the cluster.
+    pub cluster: &'a Cluster,
+    /// Client of the broker, which knows whether the agent has had the stack before.
+    pub broker: &'a Client,
+    /// Id of the agent.
+    pub agent: AgentId,
+    /// Id of the stack.
+    pub stack: StackId,
+}
+
+/// Inventory as it was read.
+pub struct ReadInventory {
+    /// Inventory.
+    pub inventory: Inventory,
+    /// True if the cluster was searched for objects that it lacks.
+    pub is_searched: bool,
+    /// True if it was built again, and is not stored yet.
+    is_rebuilt: bool,
+}
+
+impl InventoryReader<'_> {
+    /// Reads the inventory of the stack. One that was lost, as a whole or in part, is built again from a search of the
+    /// cluster, before anything is concluded from it. `is_outdated` is true after a restore of etcd, because objects that were
+    /// deleted since exist again, and if objects were found that the inventory lacks. `must_exist` is true if there was one
+    /// before, or the stack is to be removed.
+    pub async fn read(&self, is_outdated: bool, must_exist: bool) -> Result<ReadInventory, PassError> {
+        let Self { cluster, stack, .. } = *self;
+        let (mut inventory, completeness) = load_inventory(cluster, stack).await?;
+        let is_searched = match completeness {
+            Completeness::Complete => is_outdated,
+            Completeness::Partial => true,
+            Completeness::Missing => must_exist || self.is_known_stack().await,
+        };
+        if is_searched {
+            for entry in find_stack_objects(cluster, stack, Err).await? {
+                if inventory.get(&entry.key).is_none() {
+                    inventory.insert(entry);
+                }
+            }
+        }
+        let is_rebuilt = is_searched && (!inventory.is_empty() || completeness == Completeness::Partial);
+        Ok(ReadInventory { inventory, is_searched, is_rebuilt })
+    }
+
+    /// Stores an inventory that was built again, and returns it. `applied` is the desired state if the broker knows that
+    /// this revision was completely applied: its objects that are applied once were created, if any object of the stack proves
+    /// that this was on this cluster.
+    pub async fn store(
+        &self,
+        read: ReadInventory,
+        applied: Option<&DesiredStack>,
+    ) -> Result<Inventory, InventoryError> {
+        let ReadInventory { mut inventory, is_rebuilt, .. } = read;
+        if is_rebuilt {
+            if !inventory.is_empty() {
+                let objects = applied.into_iter().flat_map(|desired| desired.goal.objects());
+                objects.for_each(|object| record_creation(&mut inventory, object));
+            }
+            let (stack, count) = (self.stack, inventory.entries().count());
+            tracing::warn!("stack {stack}: its inventory was lost or outdated, and built again with {count} objects");
+            inventory.versions = rewrite_inventory(self.cluster, stack, &inventory).await?;
+        }
+        Ok(inventory)
+    }
+
+    /// Searches for objects of the stack that the inventory lacks, and adds them. What cannot be listed in time is left out,
+    /// because the inventory may well be right: a removal must not wait for an API group that does not respond.
+    pub async fn find_forgotten(&self, inventory: &mut Inventory) -> Result<bool, PassError> {
+        let cluster = self.cluster.with_deadline(Instant::now() + LAST_SEARCH_MAX);
+        let log = |error: ClusterError| tracing::info!("stack {}: the last search of the removal: {error}", self.stack);
+        let leave_out = |error| {
+            log(error);
+            Ok(())
+        };
+        let found = match find_stack_objects(&cluster, self.stack, leave_out).await {
+            Ok(found) => found,
+            Err(error) => {
+                log(error);
+                return Ok(false);
+            }
+        };
+        let forgotten: Vec<Entry> = found.into_iter().filter(|entry| inventory.get(&entry.key).is_none()).collect();
+        let is_any = !forgotten.is_empty();
+        forgotten.into_iter().for_each(|entry| inventory.insert(entry));
+        if is_any {
+            inventory.versions = rewrite_inventory(self.cluster, self.stack, inventory).await?;
+        }
+        Ok(is_any)
+    }
+
+    /// Returns true if this agent has reported about the stack before. Without a response it may have.
+    async fn is_known_stack(&self) -> bool {
+        let report = self.broker.get_reported_stack_status(self.agent, self.stack).await;
+        report.map_or(true, |report| report.is_some())
+    }
+}
+
+/// Records that an object that is applied once was created, unless the inventory has its creation.
+fn record_creation(inventory: &mut Inventory, object: &DesiredObject) {
+    let known = inventory.get(&object.key);
+    if let (Some(manifest), None) = (&object.once, known.and_then(|entry| entry.once.as_ref())) {
+        let uid = known.and_then(|entry| entry.uid.clone());
+        let (key, resource) = (object.key.clone(), object.resource.clone());
+        let creation = Creation { manifest: manifest.clone(), failure: None };
+        inventory.insert(Entry { key, resource, uid, once: Some(creation) });
+    }
+}
