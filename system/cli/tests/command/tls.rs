@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Broker, expect_advice, expect_failure, run_sindri};
+use crate::support::{Broker, command, expect_advice, expect_failure, run_sindri};
 
 /// A broker with a certificate for 127.0.0.1 that it has issued itself.
 fn start_broker(directory: &Path) -> Broker {
@@ -33,4 +33,16 @@ fn a_certificate_is_trusted_by_a_file_of_authorities_and_otherwise_the_error_nam
     assert_eq!(expect_advice(&plain, 1), format!("use {} if the broker has TLS", broker.address));
     let missing = broker.run(&["stack", "list", "--broker-ca-file", "/missing.pem"]);
     assert!(expect_failure(&missing, 2).contains("the file of certificate authorities /missing.pem cannot be read"));
+}
+
+#[test]
+fn trusted_authorities_are_loaded_for_https_only() {
+    let broker = Broker::start();
+    let run = |address: &str| {
+        let mut process = command(address, &broker.key_path(), &["stack", "list"]);
+        process.env("SSL_CERT_FILE", "/missing").env("SSL_CERT_DIR", "/missing").output().unwrap()
+    };
+    assert!(run(&broker.address).status.success());
+    let https = run(&broker.address.replacen("http://", "https://", 1));
+    assert!(expect_failure(&https, 2).contains("no trusted certificate authorities"), "{https:?}");
 }
