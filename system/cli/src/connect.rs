@@ -16,6 +16,9 @@ use crate::token_file::TokenFile;
 /// it rejects fields that it does not know.
 pub(crate) async fn create_client(settings: &Settings, now_seconds: i64) -> Result<Client, Failure> {
     let credential = read_credential(settings, now_seconds).await?;
+    if credential.trim().is_empty() {
+        return Err(Failure::Usage("the access key is empty: check SINDRI_KEY and the key file".to_owned()));
+    }
     Ok(create_client_without_key(settings)?.with_key(&credential)?.with_strict_requests())
 }
 

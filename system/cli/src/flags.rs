@@ -8,6 +8,7 @@ use crate::output::Format;
 
 /// Flags of every command. They and their variables take precedence over the context.
 #[derive(Args, Default)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Flags {
     /// Context to use, instead of the current one (see `sindri context`).
     #[arg(long, global = true, env = "SINDRI_CONTEXT", value_name = "NAME")]

@@ -14,7 +14,18 @@ pub(crate) async fn find_admin(client: &Client, name: &str) -> Result<Admin, Fai
 
 /// Finds the agent with this name or id.
 pub(crate) async fn find_agent(client: &Client, name: &str) -> Result<Agent, Failure> {
-    find_one(client.list_agents().await?, "agent", name, |agent| (&agent.name, agent.id.to_string()))
+    find_one(list_agents(client).await?, "agent", name, |agent| (&agent.name, agent.id.to_string()))
+}
+
+/// Lists the agents that the key may read: all, or for the key of an agent this one.
+pub(crate) async fn list_agents(client: &Client) -> Result<Vec<Agent>, Failure> {
+    match client.list_agents().await {
+        Err(error) if error.status() == Some(StatusCode::FORBIDDEN) => match client.whoami().await?.agent {
+            Some(own) => Ok(vec![client.get_agent(own).await?]),
+            None => Err(error.into()),
+        },
+        other => Ok(other?),
+    }
 }
 
 /// Finds the stack with this name or id.

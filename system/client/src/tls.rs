@@ -103,12 +103,30 @@ pub(crate) fn describe_tls_error(error: &rustls::Error) -> String {
     }
 }
 
-/// Returns the name in `DnsName("broker.example")`, the library's format.
+/// Returns the name in `DnsName("broker.example")` or `IpAddress(10.0.0.1)`, the library's formats.
 fn extract_name(name: &str) -> &str {
-    name.split('"').nth(1).unwrap_or(name)
+    let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    inner.unwrap_or(name).trim_matches('"')
 }
 
 fn format_date(time: &UnixTime) -> String {
     let time = i64::try_from(time.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     time.map_or_else(|| "an unknown time".to_owned(), |time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::extract_name;
+
+    #[test]
+    fn a_name_is_shown_without_the_format_of_the_library() {
+        for (name, shown) in [
+            ("DnsName(\"broker.example\")", "broker.example"),
+            ("IpAddress(10.0.0.1)", "10.0.0.1"),
+            ("IpAddress(::1)", "::1"),
+            ("other", "other"),
+        ] {
+            assert_eq!(extract_name(name), shown);
+        }
+    }
 }

@@ -271,6 +271,48 @@ async fn a_response_above_the_limit_is_not_read() {
     );
 }
 
+#[tokio::test]
+async fn a_list_has_every_page_and_the_query_of_the_link() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(&format!("http://{}", listener.local_addr().unwrap()));
+    let key = |name: &str| format!(r#"[{{"id":"00000000-0000-4000-8000-000000000001","name":"{name}"}}]"#);
+    let next = "link: <?limit=1&after=a>; rel=\"next\"\r\nconnection: close\r\n";
+    let responses = [
+        format_response("200 OK", next, &key("one")),
+        // Neither the page before nor another server is a next page.
+        format_response("200 OK", "link: <https://b.example/?limit=1>; rel=\"next\"\r\n", &key("two")),
+    ];
+    let (keys, requests) = tokio::join!(client.list_keys(), respond_all(&listener, &responses));
+    let names: Vec<String> = keys.unwrap().into_iter().map(|key| key.name).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert!(requests[0].starts_with("GET /api/v1/paks HTTP/1.1\r\n"), "{}", requests[0]);
+    assert!(requests[1].starts_with("GET /api/v1/paks?limit=1&after=a HTTP/1.1\r\n"), "{}", requests[1]);
+}
+
+#[tokio::test]
+async fn the_version_of_a_broker_is_read_without_a_key() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/prefix", listener.local_addr().unwrap());
+    let client = Client::without_key(HttpConnector::new(), address.parse().unwrap()).unwrap();
+    let response = format_response("200 OK", "", r#"{"openapi":"3.1.0","info":{"title":"a","version":"1.2.3"}}"#);
+    let (version, request) = tokio::join!(client.get_broker_version(), respond_once(&listener, &response));
+    assert_eq!(version.unwrap(), "1.2.3");
+    assert!(request.starts_with("GET /prefix/docs/openapi.json ") && !request.contains("authorization"), "{request}");
+}
+
+#[tokio::test]
+async fn the_class_of_a_failed_connection_is_known() {
+    use sindri_client::ConnectionFailure;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let tls = client(&address);
+    let (error, _) = tokio::join!(tls.whoami(), respond_once(&listener, "\u{15}\u{3}\u{3}\0\u{2}\u{2}F"));
+    assert!(matches!(error, Err(ClientError::Unreachable { failure: ConnectionFailure::NotHttp, .. })), "{error:?}");
+    drop(listener);
+    let error = client(&address).whoami().await;
+    assert!(matches!(error, Err(ClientError::Unreachable { failure: ConnectionFailure::Refused, .. })), "{error:?}");
+}
+
 #[test]
 fn invalid_parameters_of_a_client_are_rejected() {
     let create_client = |base: &str, key: &str| Client::new(HttpConnector::new(), base.parse().unwrap(), key).map(drop);

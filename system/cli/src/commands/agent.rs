@@ -14,7 +14,7 @@ use crate::session::Session;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// List the agents.
+    /// List the agents that the key may read.
     List,
     /// Show one agent with its labels and annotations.
     Show(Agent),
@@ -76,7 +76,7 @@ pub(crate) struct Delete {
 
 pub(crate) async fn run(session: &Session, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List => session.output.print_list(&session.client.list_agents().await?),
+        Command::List => session.output.print_list(&names::list_agents(&session.client).await?),
         Command::Show(arguments) => show(session, &arguments.agent).await,
         Command::Create(arguments) => create(session, arguments).await,
         Command::Activate(arguments) => set_status(session, &arguments.agent, AgentStatus::Active).await,

@@ -93,7 +93,11 @@ async fn set(store: &ContextStore, name: &str, flags: &Flags, output: Output) ->
     };
     let context = Context { broker, broker_ca_file: absolute(flags.broker_ca_file.as_ref())?, key_file, key };
     let change = |file: &mut ContextFile| {
-        file.contexts.insert(name.to_owned(), context);
+        let before = file.contexts.insert(name.to_owned(), context);
+        // The token of a login is for the broker at which it was made.
+        if before.is_some_and(|before| Some(&before.broker) != flags.broker.as_ref()) {
+            delete_token(store, name)?;
+        }
         file.current.get_or_insert_with(|| name.to_owned());
         Ok(ContextRow::new(file, name, file.find(name)?))
     };
@@ -117,12 +121,16 @@ async fn delete(store: &ContextStore, name: &str, output: Output) -> Result<(), 
         Ok(row)
     };
     let row = store.change(change).await?;
-    let token_file = store.token_path(Some(name));
-    match std::fs::remove_file(&token_file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Failure::Operation(format!("{} cannot be deleted: {error}", token_file.display())));
-        }
-        _ => {}
-    }
+    delete_token(store, name)?;
     output.print_change(&row, &format!("context {name} is deleted"))
+}
+
+fn delete_token(store: &ContextStore, name: &str) -> Result<(), Failure> {
+    let path = store.token_path(Some(name));
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::Operation(format!("{} cannot be deleted: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
 }

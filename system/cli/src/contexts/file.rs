@@ -31,6 +31,8 @@ impl ContextFile {
 
     /// Returns the name of the requested context, or of the current one; `None` without either.
     pub(crate) fn select(&self, requested: Option<&str>) -> Result<Option<(&str, &Context)>, Failure> {
+        // A variable of CI that is not set is empty.
+        let requested = requested.filter(|name| !name.is_empty());
         let Some(name) = requested.or(self.current.as_deref()) else { return Ok(None) };
         let context = self.find(name)?;
         Ok(self.contexts.keys().find(|known| *known == name).map(|known| (known.as_str(), context)))

@@ -100,3 +100,29 @@ fn flags_take_precedence_and_the_key_of_a_context_stays_with_its_broker() {
     let incomplete = expect_failure(&user.run(&["context", "set", "a", "--broker", "localhost"]), 2);
     assert!(incomplete.contains("is not the URL of a broker"), "{incomplete}");
 }
+
+#[test]
+fn a_context_for_another_broker_does_not_keep_the_token_of_a_login() {
+    let user = User::new();
+    let token = user.0.path().join("sindri/tokens/a.json");
+    let set = |broker: &str| user.run_successfully(&["context", "set", "a", "--broker", broker]);
+    set("https://one.example");
+    std::fs::create_dir_all(token.parent().unwrap()).unwrap();
+    std::fs::write(&token, "{}").unwrap();
+    set("https://one.example");
+    assert!(token.exists());
+    set("https://other.example");
+    assert!(!token.exists());
+}
+
+#[test]
+fn an_empty_variable_is_not_a_context_and_not_a_key() {
+    let (broker, user) = (Broker::start(), User::new());
+    let command = |key: &str| {
+        let mut command = user.command(&["stack", "list"]);
+        command.env("SINDRI_BROKER", &broker.address).env("SINDRI_CONTEXT", "").env("SINDRI_KEY", key);
+        command.output().unwrap()
+    };
+    assert!(command(std::fs::read_to_string(broker.key_path()).unwrap().trim()).status.success());
+    assert!(expect_failure(&command(""), 2).contains("the access key is empty"));
+}

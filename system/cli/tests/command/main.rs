@@ -15,3 +15,5 @@ mod nouns;
 mod output;
 mod reporting_agent;
 mod support;
+mod terminal;
+mod tls;

@@ -103,7 +103,10 @@ fn a_rotated_key_of_an_agent_replaces_the_old_one() {
     };
     assert_eq!((&whoami(&old)["role"], &whoami(&old)["name"]), (&"agent".into(), &"east".into()));
     let new = broker.directory.path().join("new");
-    broker.run_successfully(&["agent", "rotate-key", "east", "--new-key-file", new.to_str().unwrap()]);
+    // With its own key an agent sees itself.
+    let rotate = ["agent", "rotate-key", "east", "--new-key-file", new.to_str().unwrap()];
+    assert!(run_sindri(&broker.address, &old, &rotate).status.success());
+    assert_eq!(run_sindri(&broker.address, &new, &["agent", "list", "-o", "name"]).stdout, b"agent/east\n");
     assert_eq!((whoami(&old), &whoami(&new)["name"]), (Value::Null, &"east".into()));
 }
 

@@ -52,3 +52,31 @@ fn a_new_key_is_written_to_a_file_of_its_owner_instead_of_being_shown() {
     broker.expect_usage_error(&["agent", "create", "east", "--cluster", "prod", "--new-key-file", path]);
     assert!(!other.exists());
 }
+
+#[test]
+fn every_list_has_every_format_also_without_objects() {
+    let broker = Broker::start();
+    let lists: [&[&str]; 9] = [
+        &["agent", "list"],
+        &["stack", "list"],
+        &["generator", "list"],
+        &["webhook", "list"],
+        &["admin", "list"],
+        &["key", "list"],
+        &["context", "list"],
+        &["approvals"],
+        &["audit"],
+    ];
+    for list in lists {
+        let print = |format| broker.run_successfully(&[list, &["--output", format]].concat());
+        let json: Value = serde_json::from_str(&print("json")).unwrap();
+        let yaml: Value = serde_yaml::from_str(&print("yaml")).unwrap();
+        assert_eq!(json, yaml, "{list:?}");
+        assert_eq!(print("name").lines().count(), json.as_array().unwrap().len(), "{list:?}");
+        for format in ["table", "wide"] {
+            let table = print(format);
+            assert_eq!(table.lines().count(), json.as_array().unwrap().len() + 1, "{list:?}: {table}");
+            assert!(!table.contains("brokkr_"), "{list:?}: {table}");
+        }
+    }
+}

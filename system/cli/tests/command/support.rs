@@ -18,6 +18,11 @@ pub struct Broker {
 
 impl Broker {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a broker with further flags.
+    pub fn start_with(flags: &[&str]) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_sindri")).with_file_name("sindri-broker");
         assert!(
             program.exists(),
@@ -34,6 +39,7 @@ impl Broker {
             .arg(directory.path().join("key"))
             .arg("--webhooks-encryption-key-file")
             .arg(encryption_key)
+            .args(flags)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
