@@ -1,12 +1,11 @@
 //! Overview of stacks on clusters, the history of a stack, and events with the names of what they are about.
 
 use http::StatusCode;
-use http::header::LINK;
 use jiff::Timestamp;
 use sindri_model::wire::{NamedEvent, RevisionSummary, StatusOverview};
 use sindri_model::{AgentId, EventId, StackId};
 
-use crate::client::{Call, Client};
+use crate::client::{Call, Client, find_next_query};
 use crate::error::ClientError;
 
 /// Pages of an overview; a broker with more has more stacks than a person reads.
@@ -39,7 +38,7 @@ impl Client {
             let call = Call::get(format!("/status{page_query}"), "read the status of the stacks".to_owned());
             let response = self.send_expecting(&call, StatusCode::OK).await?;
             let page: StatusOverview = call.deserialize(&response.body)?;
-            query = response.headers.get(LINK).and_then(|link| link.to_str().ok()).and_then(next_query);
+            query = find_next_query(&response.headers);
             match &mut overview {
                 None => overview = Some(page),
                 Some(overview) => overview.stacks.extend(page.stacks),
@@ -66,22 +65,5 @@ impl Client {
     pub async fn list_history(&self, stack: StackId, limit: usize) -> Result<Vec<RevisionSummary>, ClientError> {
         let path = format!("/stacks/{stack}/history?limit={limit}");
         self.fetch_json(Call::get(path, format!("read the history of stack {stack}")), StatusCode::OK).await
-    }
-}
-
-/// Returns the query of the next page from a link such as `<?limit=2&after=x>; rel="next"`.
-fn next_query(link: &str) -> Option<String> {
-    let (query, _) = link.strip_prefix('<')?.split_once('>')?;
-    query.starts_with('?').then(|| query.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::next_query;
-
-    #[test]
-    fn a_link_has_the_query_of_the_next_page() {
-        assert_eq!(next_query("<?limit=2&after=x>; rel=\"next\"").as_deref(), Some("?limit=2&after=x"));
-        assert_eq!(next_query("<https://elsewhere/>; rel=\"next\""), None);
     }
 }

@@ -6,6 +6,7 @@
 mod administration;
 mod admins;
 mod agents;
+mod apply;
 mod approvals;
 mod contexts;
 mod errors;
@@ -13,4 +14,5 @@ mod first_five_minutes;
 mod nouns;
 mod output;
 mod reporting_agent;
+mod status;
 mod support;
