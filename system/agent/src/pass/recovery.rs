@@ -83,7 +83,7 @@ impl InventoryReader<'_> {
         Ok(inventory)
     }
 
-    /// Searches for objects of the stack that the inventory lacks, and adds them. What cannot be listed in time is left out,
+    /// Searches for objects of the stack that the inventory lacks, and adds them. Kinds that cannot be listed in time are left out,
     /// because the inventory may well be right: a removal must not wait for an API group that does not respond.
     pub async fn find_forgotten(&self, inventory: &mut Inventory) -> Result<bool, PassError> {
         let cluster = self.cluster.with_deadline(Instant::now() + LAST_SEARCH_MAX);
