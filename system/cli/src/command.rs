@@ -2,9 +2,10 @@
 
 use clap::Subcommand;
 
+use crate::commands::decision::{self, Decision};
 use crate::commands::{
-    admin, agent, apply, approvals, audit, completion, context, events, generator, key, login, stack, status, target,
-    version, webhook, whoami,
+    admin, agent, apply, approvals, audit, completion, context, events, generator, history, key, login, rollback,
+    stack, status, target, version, webhook, whoami,
 };
 use crate::connect::{create_client, token_path};
 use crate::contexts::ContextStore;
@@ -26,13 +27,14 @@ pub(crate) enum Command {
 /// A command that sends requests to the broker.
 #[derive(Subcommand)]
 pub(crate) enum BrokerCommand {
-    /// Show the status of each stack on each agent.
-    Status {
-        /// Name or id of one stack, to show with its conditions on every cluster.
-        stack: Option<String>,
-    },
-    /// Submit a file as the newest revision of a stack.
+    /// Show the state of each stack on each cluster, and the causes.
+    Status(status::Arguments),
+    /// Submit files as the newest revision of a stack.
     Apply(apply::Arguments),
+    /// List the revisions of a stack, newest first.
+    History(history::Arguments),
+    /// Submit the content of an earlier revision again.
+    Rollback(rollback::Arguments),
     /// Assign a stack to an agent.
     Target(target::Arguments),
     /// Remove a stack from an agent, which then removes its objects.
@@ -41,21 +43,12 @@ pub(crate) enum BrokerCommand {
     Delete(stack::Delete),
     /// Show plans that agents hold until they are approved or rejected.
     Approvals(approvals::Arguments),
-    /// Permit an agent to execute a held plan.
-    Approve {
-        /// Id of the approval.
-        id: String,
-    },
-    /// Forbid an agent to execute a held plan.
-    Reject {
-        /// Id of the approval.
-        id: String,
-    },
+    /// Permit agents to execute held plans, after showing them.
+    Approve(decision::Arguments),
+    /// Forbid agents to execute held plans, after showing them.
+    Reject(decision::Arguments),
     /// Show the events that agents reported.
-    Events {
-        /// Name or id of an agent or a stack.
-        subject: String,
-    },
+    Events(events::Arguments),
     /// Manage agents, one per cluster.
     #[command(subcommand)]
     Agent(agent::Command),
@@ -146,15 +139,17 @@ impl LocalCommand {
 impl BrokerCommand {
     async fn run(self, session: &Session) -> Result<(), Failure> {
         match self {
-            Self::Status { stack } => status::run(session, stack.as_deref()).await,
+            Self::Status(arguments) => status::run(session, &arguments).await,
             Self::Apply(arguments) => apply::run(session, &arguments).await,
+            Self::History(arguments) => history::run(session, &arguments).await,
+            Self::Rollback(arguments) => rollback::run(session, &arguments).await,
             Self::Target(arguments) => target::add(session, &arguments).await,
             Self::Untarget(arguments) => target::remove(session, &arguments).await,
             Self::Delete(arguments) => stack::delete(session, &arguments).await,
             Self::Approvals(arguments) => approvals::list(session, &arguments).await,
-            Self::Approve { id } => approvals::approve(session, &id).await,
-            Self::Reject { id } => approvals::reject(session, &id).await,
-            Self::Events { subject } => events::run(session, &subject).await,
+            Self::Approve(arguments) => decision::run(session, &arguments, Decision::Approve).await,
+            Self::Reject(arguments) => decision::run(session, &arguments, Decision::Reject).await,
+            Self::Events(arguments) => events::run(session, &arguments).await,
             Self::Agent(command) => agent::run(session, command).await,
             Self::Stack(command) => stack::run(session, command).await,
             Self::Admin(command) => admin::run(session, command).await,

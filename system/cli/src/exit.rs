@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The arguments, a file or the request are not valid.
     Usage = 2,
+    /// The time for which the command waits is over.
+    Timeout = 4,
 }
 
 impl From<Exit> for ExitCode {

@@ -15,6 +15,9 @@ pub(crate) enum Failure {
     /// Any other error.
     #[error("{0}")]
     Operation(String),
+    /// The time for which the command waits is over.
+    #[error("{0}")]
+    Timeout(String),
     /// A request failed.
     #[error("{0}")]
     Request(#[from] ClientError),
@@ -25,6 +28,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
+            Self::Timeout(_) => Exit::Timeout,
             Self::Request(error) if !error.is_transient() => Exit::Usage,
             Self::Operation(_) | Self::Request(_) => Exit::Failed,
         }
@@ -33,7 +37,7 @@ impl Failure {
     /// Returns the next step, if there is one that the message does not have.
     pub(crate) fn advice(&self) -> Option<String> {
         match self {
-            Self::Usage(_) | Self::Operation(_) => None,
+            Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) => None,
             Self::Request(error) => advise(error),
         }
     }

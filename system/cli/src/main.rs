@@ -26,8 +26,11 @@ mod secret_input;
 mod session;
 mod settings;
 mod since;
+mod status;
+mod submission;
 mod token_file;
 mod traces;
+mod wait;
 
 use std::process::ExitCode;
 

@@ -307,7 +307,7 @@ impl Client {
 }
 
 /// Returns the query of the next page, with its question mark, from the link of a response: `<?limit=…&after=…>; rel="next"`.
-fn find_next_query(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn find_next_query(headers: &HeaderMap) -> Option<String> {
     let link = headers.get(LINK)?.to_str().ok()?.strip_prefix('<')?;
     let (target, parameters) = link.split_once('>')?;
     (target.starts_with('?') && parameters.contains("rel=\"next\"")).then(|| target.to_owned())

@@ -7,7 +7,7 @@ use sindri_model::wire::{AgentEvent, DeploymentObjectHealthUpdate, HealthStatusU
 use crate::client::{Call, Client};
 use crate::error::ClientError;
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 impl Client {
     /// Reports an outcome. It is recorded once per agent and `idempotency_key`, so that a caller that got no response

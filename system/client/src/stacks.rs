@@ -1,12 +1,13 @@
 //! Stacks and their revisions.
 
 use http::header::CONTENT_TYPE;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use sindri_model::wire::{DeploymentObject, NewStack, Stack};
 use sindri_model::{RevisionId, StackId};
 
 use crate::client::{Call, Client, YAML};
 use crate::error::ClientError;
+use crate::outcomes::IDEMPOTENCY_KEY;
 
 /// Largest page of a list.
 const PAGE_ITEMS: usize = 10_000;
@@ -44,6 +45,23 @@ impl Client {
         let mut call = Call::new(Method::POST, format!("/stacks/{stack}/deployment-objects"), operation);
         call.body = yaml.to_owned().into();
         self.fetch_json(call.with_header(CONTENT_TYPE, YAML), StatusCode::CREATED).await
+    }
+
+    /// Submits a new revision of a stack with this bundle. It is submitted once per `idempotency_key`, so that a caller that got
+    /// no response can send it again.
+    pub async fn submit_revision_once(
+        &self,
+        stack: StackId,
+        yaml: &str,
+        idempotency_key: &str,
+    ) -> Result<DeploymentObject, ClientError> {
+        let operation = format!("submit a revision of stack {stack}");
+        let mut call = Call::new(Method::POST, format!("/stacks/{stack}/deployment-objects"), operation);
+        call.body = yaml.to_owned().into();
+        let key = HeaderValue::try_from(idempotency_key)
+            .map_err(|_| call.malformed_response("the idempotency key is not a valid header value"))?;
+        let call = call.with_header(CONTENT_TYPE, YAML).with_header(IDEMPOTENCY_KEY, key);
+        self.fetch_json(call, StatusCode::CREATED).await
     }
 
     /// Returns the newest revision of a stack, without its bundle.

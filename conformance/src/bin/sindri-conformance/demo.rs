@@ -130,7 +130,7 @@ impl Demo {
         self.sindri(&["apply", "shop", "--file", &bundle.display().to_string()])?;
         self.sindri(&["target", "shop", NAME])?;
         let took = self.wait_until("the stack to be applied", |demo| {
-            Ok(demo.shell.run_quietly("sindri", &["status", "shop"])?.contains("applied"))
+            Ok(demo.shell.run_quietly("sindri", &["status", "shop"])?.contains("Ready"))
         })?;
         print_line(format!("\nIt was applied after {took:.1?}:\n"));
         self.sindri(&["status"])?;
@@ -157,7 +157,7 @@ impl Demo {
         self.sindri(&["delete", "shop"])?;
         let took = self.wait_until("the stack to be gone", |demo| {
             let (status, _) = demo.user.read(demo.runtime(), NAMESPACE)?;
-            Ok(status == 404 && !demo.shell.run_quietly("sindri", &["status"])?.contains("removing"))
+            Ok(status == 404 && !demo.shell.run_quietly("sindri", &["status"])?.contains("Removing"))
         })?;
         print_line(format!("\nAfter {took:.1?} all its objects are deleted, and the broker has the report:\n"));
         self.perform(&LIST_NAMESPACES)?;

@@ -12,8 +12,9 @@ use super::http::denial::Denial;
 use super::http::openapi::{self, Document};
 use super::http::route::{Role, Roles, Route, Tag, delete, get, patch, post, put};
 use super::resources::{
-    admins, agents, approvals, audit, config, events, fleet, generators, health_reports, keys, labels, policies,
-    probes, revisions, stack_status, stacks, target_state, targets, webhook_deliveries, webhooks,
+    admins, agents, approvals, audit, config, events, fleet, generators, health_reports, history, keys, labels,
+    named_events, overview, policies, probes, revisions, stack_status, stacks, target_state, targets,
+    webhook_deliveries, webhooks,
 };
 
 /// Base path of the API.
@@ -372,6 +373,21 @@ fn stack_routes() -> Vec<Route> {
         )
         .with_errors(&[409]),
         get(
+            "/stacks/{id}/history",
+            ADMIN_GENERATOR,
+            "list_history",
+            "Lists the revisions of the stack with their numbers and without their bundles, newest first",
+            history::list,
+        ),
+        get(
+            "/status",
+            ADMIN_GENERATOR,
+            "read_status",
+            "Returns the state of each stack on each cluster; deleted stacks until every agent has removed them",
+            overview::read,
+        )
+        .denying(Denial::GeneratorRequired),
+        get(
             "/deployment-objects/{id}",
             ALL,
             "read_deployment_object",
@@ -406,6 +422,14 @@ fn stack_routes() -> Vec<Route> {
             "Lists the events about the stack; an agent sees its own, of stacks that are or were assigned to it",
             events::list_for_stack,
         ),
+        get(
+            "/events",
+            ADMIN_GENERATOR,
+            "list_named_events",
+            "Lists events with the names of their agents and stacks, oldest first",
+            named_events::list,
+        )
+        .denying(Denial::GeneratorRequired),
         get(
             "/stacks/{id}/labels",
             ALL,

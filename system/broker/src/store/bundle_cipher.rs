@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::encryption_key::EncryptionKey;
 
 /// First character of an encrypted bundle. YAML does not allow it, so no plain bundle has it.
-const ENCRYPTED: char = '\u{1}';
+pub(crate) const ENCRYPTED: char = '\u{1}';
 
 /// Encrypts and decrypts stored bundles. `Debug` prints nothing of its key.
 #[derive(Clone)]

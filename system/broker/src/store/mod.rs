@@ -18,13 +18,15 @@ pub use bundle_cipher::{BundleCipher, BundleDecryptionError};
 pub use operations::Store;
 pub(crate) use operations::TimedStore;
 pub use postgres::{PostgresError, PostgresStore, Submitter};
+pub(crate) use records::cut;
 pub use records::{
-    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AttemptOutcome, AuditFilter, ChangeObserver,
-    ChangesSince, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts, FailedLogin, FleetEntry,
-    GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope, LoginFailure, NewRevision,
-    NewestRevision, Page, RecordCounts, RecordKind, Reencrypt, RestoreEvidence, RetentionCutoffs, RewriteBundle,
-    StackReports, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision,
-    TargetRevision, TargetState, WebhookRecord, WriteContext,
+    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AssignmentRecord, AttemptOutcome,
+    AuditFilter, ChangeObserver, ChangesSince, ConditionSummary, DatabaseUsage, DeliveryAttempt, DeliveryFilter,
+    EncryptedParts, EventFilter, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord,
+    KeyRotation, ListScope, LoginFailure, NewRevision, NewestRevision, OverviewFilter, OverviewRecords, OverviewStack,
+    Page, RecordCounts, RecordKind, Reencrypt, ReportedAssignment, ReportedOutcome, ReportedPhase, RestoreEvidence,
+    RetentionCutoffs, RewriteBundle, StackReports, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition,
+    StoredKey, StoredRevision, TargetRevision, TargetState, WebhookRecord, WriteContext,
 };
 pub(crate) use sql::shared::idempotency::KEY_TIME as IDEMPOTENCY_KEY_TIME;
 pub use sqlite::{

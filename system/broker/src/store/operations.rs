@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use sindri_model::wire::{
     Admin, Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval,
     ApprovalRequest, ApprovalState, AuditLog, DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate,
-    PakSummary, Stack, StackAnnotation, StackLabel, StackPolicy, StackStatusReport, TargetVersion, UpdateAgentRequest,
-    UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
+    NamedEvent, PakSummary, RevisionSummary, Stack, StackAnnotation, StackLabel, StackPolicy, StackStatusReport,
+    TargetVersion, UpdateAgentRequest, UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
     AdminId, AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId,
@@ -20,9 +20,10 @@ use tokio::time::Instant;
 use super::bundle_cipher::BundleCipher;
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
-    DeliveryFilter, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyHolder, KeyRecord, KeyRotation, ListScope,
-    NewRevision, Page, RecordCounts, Reencrypt, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports,
-    StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
+    DeliveryFilter, EventFilter, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyHolder, KeyRecord, KeyRotation,
+    ListScope, NewRevision, OverviewFilter, OverviewRecords, Page, RecordCounts, Reencrypt, RestoreEvidence,
+    RetentionCutoffs, RewriteBundle, StackReports, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision,
+    TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
@@ -359,6 +360,8 @@ operations! {
     Read list_events(scope: ListScope, page: Page) -> Vec<AgentEvent> = reports::events::list;
     /// Returns one event.
     Read get_event(event: EventId) -> AgentEvent = reports::events::get;
+    /// Lists events with the names of what they are about, oldest first.
+    Read list_named_events(filter: EventFilter, page: Page) -> Vec<NamedEvent> = reports::named_events::list;
     /// Lists the last event of an agent about each revision and removal of its target state.
     Read list_outcomes(agent: AgentId) -> Vec<AgentEvent> = reports::outcomes::list_of_agent;
 
@@ -378,6 +381,12 @@ operations! {
     Read get_stack_report(agent: AgentId, stack: StackId) -> StackStatusReport = reports::status::get_of_agent;
     /// Returns the reports of all agents about a stack; about a deleted stack only while an agent has to remove it.
     Read get_stack_reports(stack: StackId) -> StackReports = reports::status::get_of_stack;
+
+    /// Returns stacks, agents, and the assignments of the stacks. A deleted stack is there until every agent has confirmed its
+    /// removal.
+    Read read_overview(filter: OverviewFilter) -> OverviewRecords = reports::overview::read;
+    /// Lists the revisions of a stack with their numbers, newest first.
+    Read list_history(stack: StackId, page: Page) -> Vec<RevisionSummary> = reports::history::list;
 
     /// Records the request of an agent for the approval of a plan. A repeated request changes nothing.
     Write request_approval(context: WriteContext, agent: AgentId, stack: StackId, request: ApprovalRequest) -> Approval

@@ -21,6 +21,7 @@ mod hostile_load;
 mod labels;
 mod lists;
 mod openapi;
+mod overview;
 mod polls;
 mod process;
 mod published_clients;

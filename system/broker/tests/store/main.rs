@@ -13,6 +13,7 @@ mod fleet;
 mod keys;
 mod migrations;
 mod model;
+mod overview;
 mod proxy;
 mod rechecks;
 mod retention;

@@ -1,19 +1,19 @@
-//! `sindri approvals`, `sindri approve` and `sindri reject`: plans that agents hold, and decisions about them.
+//! `sindri approvals`: plans that agents hold until they are approved or rejected.
 
 use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::Serialize;
-use sindri_model::ApprovalId;
 use sindri_model::wire::{Approval, ApprovalState};
+use sindri_model::{AgentId, StackId};
 
 use crate::failure::Failure;
-use crate::output::{Cell, Column, Resource, print};
+use crate::output::{Cell, Column, Resource};
 use crate::session::Session;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Id of one approval, to show with its whole plan.
+    /// Id of one approval, or the beginning of it, to show with its whole plan.
     id: Option<String>,
     /// Include decided and superseded approvals.
     #[arg(long)]
@@ -22,11 +22,11 @@ pub(crate) struct Arguments {
 
 /// An approval with the names of its stack and agent.
 #[derive(Serialize)]
-struct ApprovalRow {
+pub(crate) struct ApprovalRow {
     #[serde(flatten)]
-    approval: Approval,
-    stack: String,
-    agent: String,
+    pub approval: Approval,
+    pub stack: String,
+    pub agent: String,
 }
 
 impl Resource for ApprovalRow {
@@ -42,46 +42,77 @@ impl Resource for ApprovalRow {
             Column::new("STACK", |row: &Self| Cell::text(&row.stack)),
             Column::new("AGENT", |row: &Self| Cell::text(&row.agent)),
             Column::new("STATE", |row: &Self| Cell::text(row.approval.state)),
+            Column::new("REQUESTED", |row: &Self| Cell::time(row.approval.created_at)),
             Column::new("REASONS", |row: &Self| Cell::text(row.approval.reasons.join("; "))),
         ]
     }
 }
 
-pub(crate) async fn list(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
-    let client = &session.client;
-    if let Some(id) = &arguments.id {
-        return print(&describe(&client.get_approval(parse_id(id)?).await?));
+impl ApprovalRow {
+    /// Describes the approval with its whole plan.
+    pub(crate) fn describe(&self) -> String {
+        let Approval { id, state, decided_by, reasons, plan, .. } = &self.approval;
+        let decider = decided_by.iter().map(|decider| format!("decided by {decider}\n"));
+        let reasons = reasons.iter().map(|reason| format!("- {reason}\n"));
+        let details: String = decider.chain(reasons).collect();
+        let (stack, agent) = (&self.stack, &self.agent);
+        format!("approval {id} of stack {stack} on agent {agent} is {state}\n{details}\n{}\n", plan.trim_end())
     }
-    let approvals = client.list_approvals((!arguments.all).then_some(ApprovalState::Pending)).await?;
-    let agents: BTreeMap<_, _> = client.list_agents().await?.into_iter().map(|agent| (agent.id, agent.name)).collect();
-    let stacks: BTreeMap<_, _> = client.list_stacks().await?.into_iter().map(|stack| (stack.id, stack.name)).collect();
+}
+
+pub(crate) async fn list(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+    let Some(id) = &arguments.id else {
+        let state = (!arguments.all).then_some(ApprovalState::Pending);
+        return session.output.print_list(&load(session, state).await?);
+    };
+    let row = find_by_id(session, id).await?;
+    let description = row.describe();
+    session.output.print_document(&row, || vec![format!("approval/{}", row.approval.id)], || description)
+}
+
+/// Finds a pending approval by the beginning of its id, or any approval by its id.
+pub(crate) async fn find_by_id(session: &Session, id: &str) -> Result<ApprovalRow, Failure> {
+    let missing = match find_one(load(session, Some(ApprovalState::Pending)).await?, id) {
+        Ok(row) => return Ok(row),
+        Err(missing) => missing,
+    };
+    let Ok(id) = id.parse() else { return Err(missing) };
+    let approval = session.client.get_approval(id).await?;
+    add_names(session, vec![approval]).await?.pop().ok_or(missing)
+}
+
+/// Loads approvals with the names of their stacks and agents.
+pub(crate) async fn load(session: &Session, state: Option<ApprovalState>) -> Result<Vec<ApprovalRow>, Failure> {
+    add_names(session, session.client.list_approvals(state).await?).await
+}
+
+async fn add_names(session: &Session, approvals: Vec<Approval>) -> Result<Vec<ApprovalRow>, Failure> {
+    if approvals.is_empty() {
+        return Ok(Vec::new());
+    }
+    let overview = session.client.get_overview(None).await?;
+    let agents: BTreeMap<AgentId, String> = overview.agents.into_iter().map(|agent| (agent.id, agent.name)).collect();
+    let stacks: BTreeMap<StackId, String> = overview.stacks.into_iter().map(|stack| (stack.id, stack.name)).collect();
     let to_row = |approval: Approval| {
         let agent = agents.get(&approval.agent_id).cloned().unwrap_or_else(|| approval.agent_id.to_string());
         let stack = stacks.get(&approval.stack_id).cloned().unwrap_or_else(|| approval.stack_id.to_string());
         ApprovalRow { approval, stack, agent }
     };
-    session.output.print_list(&approvals.into_iter().map(to_row).collect::<Vec<_>>())
+    Ok(approvals.into_iter().map(to_row).collect())
 }
 
-fn describe(approval: &Approval) -> String {
-    let decider = approval.decided_by.iter().map(|decider| format!("decided by {decider}\n"));
-    let reasons = approval.reasons.iter().map(|reason| format!("- {reason}\n"));
-    let details: String = decider.chain(reasons).collect();
-    format!("approval {} is {}\n{details}\n{}\n", approval.id, approval.state, approval.plan.trim_end())
-}
-
-pub(crate) async fn approve(session: &Session, id: &str) -> Result<(), Failure> {
-    print_decision(session.client.approve(parse_id(id)?).await?)
-}
-
-pub(crate) async fn reject(session: &Session, id: &str) -> Result<(), Failure> {
-    print_decision(session.client.reject(parse_id(id)?).await?)
-}
-
-fn print_decision(approval: Approval) -> Result<(), Failure> {
-    print(&format!("approval {} is {}\n", approval.id, approval.state))
-}
-
-fn parse_id(id: &str) -> Result<ApprovalId, Failure> {
-    id.parse().map_err(|_| Failure::Usage(format!("{id} is not the id of an approval")))
+/// Returns the only approval whose id begins like this.
+fn find_one(approvals: Vec<ApprovalRow>, prefix: &str) -> Result<ApprovalRow, Failure> {
+    let begins = |row: &ApprovalRow| row.approval.id.to_string().starts_with(&prefix.to_lowercase());
+    let mut matching: Vec<ApprovalRow> = approvals.into_iter().filter(begins).collect();
+    match (matching.pop(), matching.len()) {
+        (Some(row), 0) if !prefix.is_empty() => Ok(row),
+        (None, _) => Err(Failure::Usage(format!(
+            "no pending approval has an id that begins with {prefix}: sindri approvals lists them, and --stack selects those of a stack"
+        ))),
+        (Some(_), others) => {
+            let count = others + 1;
+            Err(Failure::Usage(format!("{count} approvals have ids that begin with {prefix}: use more of the id")))
+        }
+    }
 }

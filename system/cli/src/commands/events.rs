@@ -1,99 +1,183 @@
 //! `sindri events`: events of one agent, or of all agents about one stack.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use sindri_client::Client;
-use sindri_model::wire::{Agent, AgentEvent, DeploymentObject, EventStatus, Stack};
-use sindri_model::{RevisionId, Sequence};
+use sindri_client::{EVENTS_MAX, EventQuery};
+use sindri_model::wire::{EventStatus, NamedEvent};
+use tokio::time::sleep;
 
 use crate::failure::Failure;
-use crate::output::{Cell, Column, Resource};
+use crate::names::suggest;
+use crate::output::{Cell, Column, Format, Resource, Style, full_name, print_or_fail};
 use crate::session::Session;
 
-/// An event with the names of its agent and stack.
+/// Time between two requests of `--follow`.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(2);
+/// Requests for the events until now.
+const REQUESTS_MAX: usize = 100;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Name or id of an agent or a stack.
+    subject: String,
+    /// Only events of the last time, such as 30m or 2h, or from a time on, such as 2027-01-31T12:00:00Z.
+    #[arg(long, value_name = "DURATION|TIME", value_parser = parse_since)]
+    since: Option<Since>,
+    /// Show new events as they arrive, until the command is interrupted; as JSON one on each line.
+    #[arg(short, long)]
+    follow: bool,
+}
+
+/// Beginning of the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    Ago(SignedDuration),
+    Time(Timestamp),
+}
+
+fn parse_since(text: &str) -> Result<Since, String> {
+    let ago = text.parse::<SignedDuration>().ok().filter(|ago| !ago.is_negative()).map(Since::Ago);
+    let since = ago.or_else(|| text.parse().ok().map(Since::Time));
+    since.ok_or_else(|| "it is neither a duration such as 2h nor a time such as 2027-01-31T12:00:00Z".to_owned())
+}
+
+/// An event as people read it.
 #[derive(Serialize)]
-struct EventRow {
-    #[serde(flatten)]
-    event: AgentEvent,
-    agent: String,
-    stack: String,
-    sequence_id: Sequence,
-    outcome: String,
+#[serde(transparent)]
+struct EventRow(NamedEvent);
+
+impl EventRow {
+    fn outcome(&self) -> (&str, Style) {
+        match (&self.0.status, self.0.is_deletion_marker) {
+            (EventStatus::Success, false) => ("applied", Style::Good),
+            (EventStatus::Success, true) => ("removed", Style::Good),
+            (EventStatus::Failure, _) => ("failed", Style::Bad),
+            (EventStatus::Other(status), _) => (status, Style::Plain),
+        }
+    }
+
+    /// Returns the message with the name of the stack instead of its id.
+    fn message(&self) -> String {
+        let message = self.0.message.as_deref().unwrap_or_default();
+        message.replace(&self.0.stack_id.to_string(), &self.0.stack_name)
+    }
 }
 
 impl Resource for EventRow {
     const KIND: &'static str = "event";
 
     fn name(&self) -> String {
-        self.event.id.to_string()
+        self.0.id.to_string()
     }
 
     fn columns() -> Vec<Column<Self>> {
         vec![
-            Column::new("TIME", |row: &Self| Cell::time(row.event.created_at)),
-            Column::new("AGENT", |row: &Self| Cell::text(&row.agent)),
-            Column::new("STACK", |row: &Self| Cell::text(&row.stack)),
-            Column::new("SEQUENCE", |row: &Self| Cell::text(row.sequence_id)),
-            Column::new("OUTCOME", |row: &Self| Cell::text(&row.outcome)),
-            Column::new("MESSAGE", |row: &Self| Cell::text(row.event.message.as_deref().unwrap_or_default())),
+            Column::new("TIME", |row: &Self| Cell::time(row.0.created_at)),
+            Column::new("AGENT", |row: &Self| Cell::text(&row.0.agent_name)),
+            Column::new("STACK", |row: &Self| Cell::text(&row.0.stack_name)),
+            Column::new("SEQUENCE", |row: &Self| Cell::text(row.0.sequence_id)),
+            Column::new("OUTCOME", |row: &Self| {
+                let (outcome, style) = row.outcome();
+                Cell::text(outcome).styled(style)
+            }),
+            Column::new("MESSAGE", |row: &Self| Cell::text(row.message())),
         ]
     }
 }
 
-pub(crate) async fn run(session: &Session, subject: &str) -> Result<(), Failure> {
-    let client = &session.client;
-    let (agents, stacks) = (client.list_agents().await?, client.list_stacks().await?);
-    let is_agent = |agent: &&Agent| agent.name == subject || agent.id.to_string() == subject;
-    let is_stack = |stack: &&Stack| stack.name == subject || stack.id.to_string() == subject;
-    let named_agents: Vec<&Agent> = agents.iter().filter(is_agent).collect();
-    let stack = stacks.iter().find(is_stack);
-    let reporters = match (named_agents.is_empty(), stack) {
-        (false, _) => named_agents,
-        (true, Some(_)) => agents.iter().collect(),
-        (true, None) => return Err(Failure::Usage(format!("there is no agent and no stack {subject}"))),
+pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+    let since = match arguments.since {
+        None => None,
+        Some(Since::Time(time)) => Some(time),
+        Some(Since::Ago(ago)) => {
+            let too_long = |_| Failure::Usage("--since is too long ago".to_owned());
+            Some(session.output.now.checked_sub(ago).map_err(too_long)?)
+        }
     };
-    let stack_filter = if reporters.iter().any(is_agent) { None } else { stack };
-    session.output.print_list(&list_events(client, &reporters, stack_filter, &stacks).await?)
-}
-
-async fn list_events(
-    client: &Client,
-    reporters: &[&Agent],
-    stack_filter: Option<&Stack>,
-    stacks: &[Stack],
-) -> Result<Vec<EventRow>, Failure> {
-    let mut revisions: BTreeMap<RevisionId, DeploymentObject> = BTreeMap::new();
-    let mut rows = Vec::new();
-    for agent in reporters {
-        for event in client.list_events(agent.id).await? {
-            if !revisions.contains_key(&event.deployment_object_id) {
-                let revision = client.get_revision(event.deployment_object_id).await?;
-                revisions.insert(revision.id, revision);
-            }
-            let revision = &revisions[&event.deployment_object_id];
-            if stack_filter.is_none_or(|stack| stack.id == revision.stack_id) {
-                rows.push(create_row(agent, event, revision, stacks));
-            }
+    let mut query = EventQuery { since, ..find_subject(session, &arguments.subject).await? };
+    let mut events = Vec::new();
+    for _ in 0..REQUESTS_MAX {
+        let page = session.client.list_named_events(&query).await?;
+        let is_last = page.len() < EVENTS_MAX;
+        query.after = page.last().map(|event| event.id).or(query.after);
+        events.extend(page.into_iter().map(EventRow));
+        if is_last {
+            break;
         }
     }
-    rows.sort_by_key(|row: &EventRow| row.event.created_at);
-    Ok(rows)
+    if !arguments.follow {
+        return session.output.print_list(&events);
+    }
+    print_new(session, &events)?;
+    loop {
+        sleep(FOLLOW_INTERVAL).await;
+        match session.client.list_named_events(&query).await {
+            Ok(page) => {
+                query.after = page.last().map(|event| event.id).or(query.after);
+                print_new(session, &page.into_iter().map(EventRow).collect::<Vec<_>>())?;
+            }
+            Err(error) if error.is_transient() => eprintln!("sindri: {error}; it is tried again"),
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
-fn create_row(agent: &Agent, event: AgentEvent, revision: &DeploymentObject, stacks: &[Stack]) -> EventRow {
-    let stack = stacks.iter().find(|stack| stack.id == revision.stack_id);
-    let outcome = match (&event.status, revision.is_deletion_marker) {
-        (EventStatus::Success, false) => "applied",
-        (EventStatus::Success, true) => "removed",
-        (EventStatus::Failure, _) => "failed",
-        (EventStatus::Other(status), _) => status,
+/// Prints events below those that were printed before. A pipe that was closed ends the command.
+fn print_new(session: &Session, events: &[EventRow]) -> Result<(), Failure> {
+    let to_failure = |error: serde_json::Error| Failure::Operation(format!("an event cannot be formatted: {error}"));
+    for row in events {
+        let line = match session.output.format {
+            Format::Json | Format::Yaml => serde_json::to_string(row).map_err(to_failure)?,
+            Format::Name => full_name(row),
+            Format::Table | Format::Wide => {
+                let (NamedEvent { created_at, agent_name, stack_name, sequence_id, .. }, (outcome, _)) =
+                    (&row.0, row.outcome());
+                let line =
+                    format!("{created_at:.0}  {agent_name}  {stack_name}  {sequence_id}  {outcome}  {}", row.message());
+                session.output.cut_line(&line.replace(char::is_control, " "))
+            }
+        };
+        print_or_fail(&format!("{line}\n"))?;
+    }
+    Ok(())
+}
+
+/// Finds the agent or the stack with this name or id. The id of a deleted stack is found too.
+async fn find_subject(session: &Session, subject: &str) -> Result<EventQuery, Failure> {
+    let (agents, stacks) = (session.client.list_agents().await?, session.client.list_stacks().await?);
+    let is_agent = |agent: &&sindri_model::wire::Agent| agent.name == subject || agent.id.to_string() == subject;
+    let mut named = agents.iter().filter(is_agent);
+    match (named.next(), named.next()) {
+        (Some(agent), None) => return Ok(EventQuery { agent: Some(agent.id), ..EventQuery::default() }),
+        (Some(_), Some(_)) => {
+            return Err(Failure::Usage(format!("several agents have the name {subject}: use the id instead")));
+        }
+        (None, _) => {}
+    }
+    let mut named = stacks.iter().filter(|stack| stack.name == subject || stack.id.to_string() == subject);
+    let id = match (named.next(), named.next()) {
+        (Some(stack), None) => Some(stack.id),
+        (Some(_), Some(_)) => {
+            return Err(Failure::Usage(format!("several stacks have the name {subject}: use the id instead")));
+        }
+        (None, _) => subject.parse().ok(),
     };
-    EventRow {
-        agent: agent.name.clone(),
-        stack: stack.map_or_else(|| revision.stack_id.to_string(), |stack| stack.name.clone()),
-        sequence_id: revision.sequence_id,
-        outcome: outcome.to_owned(),
-        event,
+    let names = || agents.iter().map(|agent| agent.name.as_str()).chain(stacks.iter().map(|stack| stack.name.as_str()));
+    let missing = || Failure::Usage(format!("there is no agent and no stack {subject}{}", suggest(subject, names())));
+    Ok(EventQuery { stack: Some(id.ok_or_else(missing)?), ..EventQuery::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_is_a_duration_or_a_time() {
+        assert_eq!(parse_since("2h"), Ok(Since::Ago(SignedDuration::from_hours(2))));
+        assert_eq!(parse_since("1970-01-01T00:00:00Z"), Ok(Since::Time(Timestamp::UNIX_EPOCH)));
+        assert!(["", "-2h", "yesterday"].into_iter().all(|text| parse_since(text).is_err()));
     }
 }

@@ -124,7 +124,10 @@ async fn release(session: &Session, arguments: &Delete) -> Result<(), Failure> {
 
 /// Returns the id of the generator with the name or id `requested`. Without one, returns the key's own generator, or
 /// for an administrator the default generator, which is created if it does not exist.
-async fn find_or_create_generator(session: &Session, requested: Option<&str>) -> Result<GeneratorId, Failure> {
+pub(crate) async fn find_or_create_generator(
+    session: &Session,
+    requested: Option<&str>,
+) -> Result<GeneratorId, Failure> {
     let client = &session.client;
     if let Some(requested) = requested {
         return Ok(names::find_generator(client, requested).await?.id);

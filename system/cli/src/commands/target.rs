@@ -3,6 +3,7 @@
 use clap::Args;
 use http::StatusCode;
 use sindri_client::ClientError;
+use sindri_model::wire::{Agent, Stack};
 
 use crate::commands::labels::accept_existing;
 use crate::failure::Failure;
@@ -17,11 +18,17 @@ pub(crate) struct Arguments {
     agent: String,
 }
 
-/// Registers the agent with the stack's generator if necessary. Succeeds if the target exists already.
+/// Succeeds if the target exists already.
 pub(crate) async fn add(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+    let stack = names::find_stack(&session.client, &arguments.stack).await?;
+    let agent = names::find_agent(&session.client, &arguments.agent).await?;
+    assign(session, &stack, &agent).await?;
+    session.output.print_change(&stack, &format!("stack {} is assigned to agent {}", stack.name, agent.name))
+}
+
+/// Assigns a stack to an agent, and registers the agent with the stack's generator if necessary.
+pub(crate) async fn assign(session: &Session, stack: &Stack, agent: &Agent) -> Result<(), Failure> {
     let client = &session.client;
-    let stack = names::find_stack(client, &arguments.stack).await?;
-    let agent = names::find_agent(client, &arguments.agent).await?;
     match client.add_target(agent.id, stack.id).await {
         Err(error) if is_unregistered(&error) => {
             let registered = client.register_agent(stack.generator_id, agent.id).await;
@@ -35,11 +42,10 @@ pub(crate) async fn add(session: &Session, arguments: &Arguments) -> Result<(), 
                 )));
             }
             accept_existing(registered)?;
-            accept_existing(client.add_target(agent.id, stack.id).await)?;
+            accept_existing(client.add_target(agent.id, stack.id).await)
         }
-        other => accept_existing(other)?,
+        other => accept_existing(other),
     }
-    session.output.print_change(&stack, &format!("stack {} is assigned to agent {}", stack.name, agent.name))
 }
 
 pub(crate) async fn remove(session: &Session, arguments: &Arguments) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+pub(crate) use age::format_age;
 pub(crate) use cell::{Cell, Style};
 pub(crate) use resource::{Column, Resource, full_name};
 pub(crate) use terminal::Terminal;
@@ -101,6 +102,21 @@ impl Output {
     /// Formats a table of objects for people, for commands that print more than one.
     pub(crate) fn format_table<T: Resource>(&self, items: &[T]) -> String {
         table::format_table(&self.columns(), items, self.layout())
+    }
+
+    /// Formats a table whose columns are known only when it is printed.
+    pub(crate) fn format_grid(&self, header: &[String], rows: &[Vec<Cell>]) -> String {
+        table::format_grid(header, rows, self.layout())
+    }
+
+    /// Cuts a line where the terminal ends.
+    pub(crate) fn cut_line(&self, line: &str) -> String {
+        self.layout().width.map_or_else(|| line.trim_end().to_owned(), |width| table::cut(line, width))
+    }
+
+    /// Returns true if such a table fits the terminal.
+    pub(crate) fn fits(&self, header: &[String], rows: &[Vec<Cell>]) -> bool {
+        table::fits(header, rows, self.layout())
     }
 
     fn columns<T: Resource>(&self) -> Vec<Column<T>> {

@@ -32,6 +32,26 @@ pub(super) fn format_table<T>(columns: &[Column<T>], items: &[T], layout: Layout
     lines.iter().map(|line| format_line(line, &widths, layout.has_colors)).collect()
 }
 
+/// Formats a table whose columns are known only when it is printed.
+pub(super) fn format_grid(header: &[String], rows: &[Vec<Cell>], layout: Layout) -> String {
+    let lines = to_lines(header, rows, layout);
+    let widths = fit_widths(measure(&lines), layout.width);
+    lines.iter().map(|line| format_line(line, &widths, layout.has_colors)).collect()
+}
+
+/// Returns true if no cell of such a table must be cut.
+pub(super) fn fits(header: &[String], rows: &[Vec<Cell>], layout: Layout) -> bool {
+    let widths = measure(&to_lines(header, rows, layout));
+    let length = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+    layout.width.is_none_or(|limit| length <= limit)
+}
+
+fn to_lines(header: &[String], rows: &[Vec<Cell>], layout: Layout) -> Vec<Line> {
+    let header: Line = header.iter().map(|text| (text.clone(), Style::Plain)).collect();
+    let rows = rows.iter().map(|row| row.iter().map(|cell| format_cell(cell, layout)).collect());
+    std::iter::once(header).chain(rows).collect()
+}
+
 /// Formats one object: each column on a line of its own.
 pub(super) fn format_object<T>(columns: &[Column<T>], item: &T, layout: Layout) -> String {
     let to_line =
@@ -88,7 +108,7 @@ fn format_line(line: &[(String, Style)], widths: &[usize], has_colors: bool) -> 
 }
 
 /// Cuts a text with an ellipsis.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.trim_end().to_owned();
     }

@@ -9,7 +9,8 @@ fn conditions_and_approvals_are_listed_and_decided() {
     let agent = Agent::with_stack(&broker);
     assert_eq!(parse_cells(&broker.run_successfully(&["approvals"])).len(), 0);
     let approval = agent.request_approval("12 of 13 objects would go", "- delete ConfigMap b/a");
-    let status = broker.run_successfully(&["status", "web"]);
+    let status = broker.run_successfully(&["status", "web", "-o", "wide"]);
+    assert!(status.contains("\nweb Blocked on prod: 12 of 13 objects would go\n"), "{status}");
     assert!(status.contains("\nstack web is Blocked\nCLUSTER  AGENT  SEQUENCE  ACCEPTED"), "{status}");
     let row = status.lines().last().unwrap();
     assert!(row.starts_with("prod ") && row.ends_with("Blocked=True TooMuch: 12 of 13 objects would go"), "{status}");
@@ -22,10 +23,19 @@ fn conditions_and_approvals_are_listed_and_decided() {
     let error = expect_failure(&broker.run_with_closed_pipe(&["agent", "create", "west", "--cluster", "west"]), 1);
     assert!(error.starts_with("sindri: cannot write to standard output: "), "{error}");
     let pending = broker.run_successfully(&["approvals"]);
-    assert_eq!(parse_cells(&pending), [[&approval, "web", "east", "pending", "12 of 13 objects would go"]]);
+    let cells = &parse_cells(&pending)[0];
+    assert_eq!(cells[..4], [&approval, "web", "east", "pending"]);
+    assert_eq!(cells[5], "12 of 13 objects would go");
     assert!(broker.run_successfully(&["approvals", &approval]).ends_with("\n\n- delete ConfigMap b/a\n"));
-    assert_eq!(broker.run_successfully(&["approve", &approval]), format!("approval {approval} is approved\n"));
-    assert_eq!(broker.run_successfully(&["approve", &approval]), format!("approval {approval} is approved\n"));
+    let decided = broker.run_successfully(&["approve", &approval[..8]]);
+    let shown =
+        format!("approval {approval} of stack web on agent east is pending\n- 12 of 13 objects would go\n\n- delete");
+    assert!(
+        decided.starts_with(&shown) && decided.ends_with(&format!("approval {approval} is approved\n")),
+        "{decided}"
+    );
+    let again = broker.run_successfully(&["approve", &approval]);
+    assert!(again.ends_with(&format!("approval {approval} is approved\n")), "{again}");
     let rejected = broker.expect_usage_error(&["reject", &approval]);
     assert!(
         rejected.ends_with(&format!("the broker responded with 409: approval {approval} is approved")),
@@ -33,5 +43,21 @@ fn conditions_and_approvals_are_listed_and_decided() {
     );
     assert_eq!(parse_cells(&broker.run_successfully(&["approvals"])).len(), 0);
     assert_eq!(parse_cells(&broker.run_successfully(&["approvals", "--all"])).len(), 1);
-    assert_eq!(broker.expect_usage_error(&["approve", "web"]), "sindri: web is not the id of an approval");
+    let missing = broker.expect_usage_error(&["approve", "web"]);
+    assert!(missing.starts_with("sindri: no pending approval has an id that begins with web"), "{missing}");
+}
+
+#[test]
+fn the_plans_of_a_stack_are_decided_together_and_a_rejection_says_what_follows() {
+    let broker = Broker::start();
+    let agent = Agent::with_stack(&broker);
+    agent.request_approval("12 of 13 objects would go", "- delete ConfigMap b/a");
+    let none = broker.expect_usage_error(&["reject", "--stack", "shop"]);
+    assert_eq!(none, "sindri: no plan of stack shop waits for an approval");
+    broker.expect_usage_error(&["reject", "--stack", "web", "--all"]);
+    let rejected = broker.run_successfully(&["reject", "--stack", "web", "--yes"]);
+    assert!(rejected.contains("\n- delete ConfigMap b/a\n"), "{rejected}");
+    let next = "is rejected; nothing of this plan is carried out until stack web changes\n";
+    assert!(rejected.ends_with(next), "{rejected}");
+    assert_eq!(broker.run_successfully(&["approve", "--all", "-o", "json"]), "[]\n");
 }

@@ -6,6 +6,7 @@
 mod administration;
 mod admins;
 mod agents;
+mod apply;
 mod approvals;
 mod ci;
 mod contexts;
@@ -14,6 +15,7 @@ mod first_five_minutes;
 mod nouns;
 mod output;
 mod reporting_agent;
+mod status;
 mod support;
 mod terminal;
 mod tls;

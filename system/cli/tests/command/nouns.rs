@@ -12,8 +12,13 @@ fn show(broker: &Broker, noun: &str, name: &str) -> Value {
 fn list_target_state(broker: &Broker, agent: &str) -> String {
     let listed = broker.run_successfully(&["status", "-o", "json"]);
     let listed: Value = serde_json::from_str(&listed).unwrap();
-    let rows = listed.as_array().unwrap().iter().filter(|row| row["agent"] == agent);
-    rows.map(|row| row["stack"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+    let agents = listed["agents"].as_array().unwrap();
+    let agent = agents.iter().find(|known| known["name"] == agent).unwrap();
+    let is_assigned = |stack: &&Value| {
+        stack["assignments"].as_array().unwrap().iter().any(|assignment| assignment["agent_id"] == agent["id"])
+    };
+    let stacks = listed["stacks"].as_array().unwrap().iter().filter(is_assigned);
+    stacks.map(|stack| stack["name"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -1,14 +1,26 @@
 //! An agent that reports through the client as a test requires.
 
+use std::time::Duration;
+
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_client::{Client, TargetStateResponse};
 use sindri_model::wire::{
-    ApprovalRequest, ConditionStatus, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent, ReportedCondition,
-    StackStatusReport, condition,
+    ApprovalRequest, ConditionStatus, EVENT_TYPE_DEPLOY, EventStatus, HeartbeatReport, NewAgentEvent,
+    ReportedCondition, StackStatusReport, condition,
 };
 use tokio::runtime::Runtime;
 
 use crate::support::{BUNDLE, Broker};
+
+/// Polls for a revision, twenty in a second.
+const ATTEMPTS_MAX: u32 = 400;
+
+fn parse_condition(text: &str) -> ReportedCondition {
+    let mut words = text[1..].splitn(3, ' ').map(str::to_owned);
+    let status = if text.starts_with('+') { ConditionStatus::True } else { ConditionStatus::False };
+    let (kind, reason) = (words.next().unwrap(), words.next().unwrap_or_default());
+    ReportedCondition { kind, status, reason, message: words.next().unwrap_or_default() }
+}
 
 /// An agent that changes nothing and reports as the test requires.
 pub struct Agent {
@@ -19,12 +31,44 @@ pub struct Agent {
 impl Agent {
     /// Creates an agent with the stack `web` in its target state.
     pub fn with_stack(broker: &Broker) -> Self {
-        let created = broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
-        broker.run_successfully(&["stack", "create", "web"]);
-        broker.run_successfully(&["target", "web", "east"]);
+        let agent = Self::active(broker, "east", "prod");
         let file = broker.write_file("web.yaml", BUNDLE);
-        broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
-        Self::new(&broker.address, created.rsplit(' ').next().unwrap().trim())
+        let file = file.to_str().unwrap();
+        broker.run_successfully(&["apply", "web", "-f", file, "--create", "--target", "east"]);
+        agent
+    }
+
+    /// Creates an active agent whose heartbeats arrive.
+    pub fn active(broker: &Broker, name: &str, cluster: &str) -> Self {
+        let created = broker.run_successfully(&["agent", "create", name, "--cluster", cluster]);
+        broker.run_successfully(&["agent", "activate", name]);
+        let agent = Self::new(&broker.address, created.rsplit(' ').next().unwrap().trim());
+        agent.runtime.block_on(async {
+            let id = agent.client.whoami().await.unwrap().agent.unwrap();
+            agent.client.send_heartbeat(id, &HeartbeatReport::default()).await.unwrap();
+        });
+        agent
+    }
+
+    /// Waits until its only stack is at another sequence than this one, and reports conditions about that revision: `+Ready`, or
+    /// `-Applied Failed no room`.
+    pub fn report_conditions(&self, after: i64, conditions: &[&str]) -> i64 {
+        self.runtime.block_on(async {
+            let id = self.client.whoami().await.unwrap().agent.unwrap();
+            for _ in 0..ATTEMPTS_MAX {
+                if let TargetStateResponse::Changed { objects, .. } =
+                    self.client.get_target_state(id, None).await.unwrap()
+                    && let Some(object) = objects.iter().find(|object| object.sequence_id.0 > after)
+                {
+                    let conditions = conditions.iter().map(|text| parse_condition(text)).collect();
+                    let report = StackStatusReport { deployment_object_id: object.id, conditions };
+                    self.client.report_stack_status(id, object.stack_id, &report).await.unwrap();
+                    return object.sequence_id.0;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            panic!("there is no revision after {after}");
+        })
     }
 
     pub fn new(address: &str, key: &str) -> Self {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "schema")]
 use crate::limits::{EVENT_STATUS_CHARS_MAX, EVENT_TYPE_CHARS_MAX};
-use crate::{AgentId, EventId, RevisionId};
+use crate::{AgentId, EventId, RevisionId, Sequence, StackId};
 
 /// Result that an agent reports for a revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,5 +110,34 @@ pub struct NewAgentEvent {
     pub status: EventStatus,
     /// Human-readable message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// An event with the names of what it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NamedEvent {
+    /// Id of the event.
+    pub id: EventId,
+    /// Time at which the event was recorded.
+    pub created_at: Timestamp,
+    /// Id of the agent that reported the outcome.
+    pub agent_id: AgentId,
+    /// Name of the agent.
+    pub agent_name: String,
+    /// Name of the agent's cluster.
+    pub cluster_name: String,
+    /// Id of the stack.
+    pub stack_id: StackId,
+    /// Name of the stack, which may be deleted.
+    pub stack_name: String,
+    /// Sequence of the revision.
+    pub sequence_id: Sequence,
+    /// True if the revision tells agents to remove the stack.
+    pub is_deletion_marker: bool,
+    /// Result.
+    pub status: EventStatus,
+    /// Human-readable message.
+    #[serde(default)]
     pub message: Option<String>,
 }

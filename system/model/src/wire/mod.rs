@@ -18,6 +18,7 @@ mod health;
 mod held_revisions;
 mod keys;
 mod labels;
+mod overview;
 mod policies;
 mod requests;
 mod stacks;
@@ -36,7 +37,7 @@ pub use audit::{AuditLog, AuditLogListResponse};
 pub use auth::AuthResponse;
 pub use config::{ConfigChange, ConfigReloadResponse};
 pub use deployment_objects::{CreateDeploymentObjectRequest, DeploymentObject};
-pub use events::{AgentEvent, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};
+pub use events::{AgentEvent, EVENT_TYPE_DEPLOY, EventStatus, NamedEvent, NewAgentEvent};
 pub use fleet::{AgentFleetStatusResponse, FleetAgentRecord};
 pub use generators::{
     AgentGeneratorRegistration, AgentRegistrationBody, CreateGeneratorResponse, Generator, NewGenerator,
@@ -51,6 +52,9 @@ pub use held_revisions::{HELD_REVISIONS_HEADER, HeldRevisions};
 pub use keys::{PakSummary, RotateAdminPakResponse, RotatePakRequest};
 pub use labels::{
     AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
+};
+pub use overview::{
+    AgentOverview, AssignmentState, AssignmentStatus, RevisionOverview, RevisionSummary, StackOverview, StatusOverview,
 };
 pub use policies::{DEPENDS_ON_ANNOTATION, POLICY_PREFIX, StackDependency, StackPolicy};
 pub use requests::{REQUESTS_HEADER, REQUESTS_MAX, SubmittingRequest, SubmittingRequests};

@@ -58,9 +58,20 @@ impl LargeList {
         list: ListResponse<B>,
     ) -> Result<LargeListResponse<B>, ErrorResponse> {
         let ListResponse { body, next_link, text_bytes } = list;
+        self.serialize_built(broker, next_link, text_bytes, move || body).await
+    }
+
+    /// Builds and serializes a body of about this size. A large one is built on another thread too.
+    pub(crate) async fn serialize_built<B: Serialize>(
+        self,
+        broker: &Broker,
+        next_link: Option<HeaderValue>,
+        text_bytes: usize,
+        build: impl FnOnce() -> B + Send + 'static,
+    ) -> Result<LargeListResponse<B>, ErrorResponse> {
         // Quotes and line ends are escaped.
         let mut text = Vec::with_capacity(text_bytes + text_bytes / 8);
-        let work = move || serde_json::to_writer(&mut text, &body).map(|()| text);
+        let work = move || serde_json::to_writer(&mut text, &build()).map(|()| text);
         let text = if text_bytes < LARGE_BYTES { Some(work()) } else { broker.list_offload.run(work).await };
         let failed =
             || ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "a list cannot be serialized");

@@ -96,6 +96,11 @@ impl<const DEFAULT: i64, const MAX: i64> ListParams<DEFAULT, MAX> {
         ListResponse { next_link, body: items, text_bytes: bytes }
     }
 
+    /// Returns the link to the page after this result, if there is one.
+    pub(crate) fn link_after(&self, last: Option<impl Display>) -> Option<HeaderValue> {
+        last.and_then(|last| self.next_link(&last))
+    }
+
     fn next_link(&self, last: &dyn Display) -> Option<HeaderValue> {
         let link = format!("<?{}limit={}&after={last}>; rel=\"next\"", self.other_params, self.page.limit);
         // There is no link if the query is not valid in a header.

@@ -1,11 +1,19 @@
-//! State of a stack over all clusters, derived from the conditions that its agents report.
+//! State of a stack on one cluster, and over all clusters, derived from what agents report.
 //!
 //! A report about another revision than the expected one counts neither as applied nor as failed.
 
+use jiff::Timestamp;
 use sindri_model::Sequence;
-use sindri_model::wire::{ConditionStatus, StackState, condition};
+use sindri_model::wire::{AssignmentState, StackState};
 
-use crate::store::{AgentReport, StackReports};
+use crate::store::{AgentReport, ConditionSummary, ReportedAssignment, ReportedPhase, StackReports};
+
+/// Newest revision of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Newest {
+    pub sequence: Sequence,
+    pub is_deletion_marker: bool,
+}
 
 /// The revision that an agent should report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,86 +26,173 @@ enum Expected {
     Nothing,
 }
 
-/// Derives the state of a stack; the first state in the order of precedence wins.
-pub(crate) fn derive_state(reports: &StackReports) -> StackState {
-    let agents: Vec<(Expected, &AgentReport)> =
-        reports.agents.iter().map(|report| (find_expected(reports, report), report)).collect();
-    let any_agent = |condition: fn(Expected, &AgentReport) -> bool| {
-        agents.iter().any(|(expected, report)| condition(*expected, report))
-    };
-    let is_deletion = reports.newest.is_some_and(|newest| newest.is_deletion_marker);
-    if is_deletion && any_agent(|expected, _| matches!(expected, Expected::Removal(_))) {
-        return StackState::Deleting;
+/// State of a stack on one cluster according to the reports of its agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReportedState<'a> {
+    state: AssignmentState,
+    /// True if the newest revision is applied.
+    is_applied: bool,
+    /// True if the newest revision is ready.
+    is_ready: bool,
+    /// Time since which the state lasts.
+    pub since: Option<Timestamp>,
+    /// Reason in CamelCase.
+    pub reason: Option<&'a str>,
+    /// Message for people.
+    pub message: Option<&'a str>,
+}
+
+impl ReportedState<'_> {
+    fn without_cause(state: AssignmentState) -> Self {
+        let is_done = state.is_done();
+        Self { state, is_applied: is_done, is_ready: is_done, since: None, reason: None, message: None }
     }
-    if any_agent(|_, report| has_condition(report, condition::BLOCKED, ConditionStatus::True)) {
-        return StackState::Blocked;
+
+    fn because(reason: &'static str, state: AssignmentState) -> Self {
+        Self { reason: Some(reason), ..Self::without_cause(state) }
     }
-    if any_agent(has_failed) {
-        return StackState::Failed;
+
+    /// Returns the state of the assignment. A policy that suspends the stack counts before the agent has reported it, and a stack
+    /// that is no longer suspended is on its way.
+    pub(crate) fn assignment_state(&self, is_suspended: bool) -> AssignmentState {
+        match self.state {
+            AssignmentState::Removed => AssignmentState::Removed,
+            _ if is_suspended => AssignmentState::Suspended,
+            AssignmentState::Suspended => AssignmentState::Progressing,
+            other => other,
+        }
     }
-    if any_agent(|expected, report| !is_done(expected, report, condition::APPLIED)) {
-        return StackState::Progressing;
-    }
-    match any_agent(|expected, report| !is_done(expected, report, condition::READY)) {
-        true => StackState::Applied,
-        false => StackState::Ready,
+
+    fn stack_state(&self) -> StackState {
+        match self.state {
+            AssignmentState::Blocked => StackState::Blocked,
+            _ if self.is_ready => StackState::Ready,
+            _ if self.is_applied => StackState::Applied,
+            AssignmentState::Failed => StackState::Failed,
+            _ => StackState::Progressing,
+        }
     }
 }
 
-fn find_expected(reports: &StackReports, report: &AgentReport) -> Expected {
-    match (report.pending_removal, reports.newest) {
+/// Derives the state of a stack over all clusters; the first state in the order of precedence wins.
+pub(crate) fn derive_state(reports: &StackReports) -> StackState {
+    let newest = reports
+        .newest
+        .map(|newest| Newest { sequence: newest.sequence, is_deletion_marker: newest.is_deletion_marker });
+    let is_deletion = newest.is_some_and(|newest| newest.is_deletion_marker);
+    if is_deletion && reports.agents.iter().any(|report| report.pending_removal.is_some()) {
+        return StackState::Deleting;
+    }
+    let states = reports.agents.iter().map(|report| derive_reported(newest, &to_reported(report)).stack_state());
+    states.min().unwrap_or(StackState::Ready)
+}
+
+fn to_reported(report: &AgentReport) -> ReportedAssignment {
+    let summary = |sequence| (sequence, ConditionSummary::from_conditions(&report.status.conditions));
+    ReportedAssignment {
+        pending_removal: report.pending_removal,
+        outcome: report.outcome.clone(),
+        summary: report.status.sequence_id.map(summary),
+    }
+}
+
+/// Derives the state of a stack on one cluster.
+pub(crate) fn derive_reported(newest: Option<Newest>, reported: &ReportedAssignment) -> ReportedState<'_> {
+    let expected = match (reported.pending_removal, newest) {
         (Some(removal), _) => Expected::Removal(removal),
         (None, Some(newest)) if newest.is_deletion_marker => Expected::Nothing,
         (None, newest) => Expected::Revision(newest.map(|newest| newest.sequence)),
+    };
+    let is_blocked = |(_, summary): &&(_, ConditionSummary)| summary.phase == ReportedPhase::Blocked;
+    if let Some((_, blocked)) = reported.summary.as_ref().filter(is_blocked) {
+        return caused_by(blocked, AssignmentState::Blocked);
+    }
+    let (sequence, unreported) = match expected {
+        Expected::Nothing => return ReportedState::without_cause(AssignmentState::Removed),
+        Expected::Revision(None) => return ReportedState::because("NoRevision", AssignmentState::Pending),
+        Expected::Revision(Some(sequence)) => {
+            (sequence, ReportedState::because("NotReported", AssignmentState::Pending))
+        }
+        Expected::Removal(sequence) => (sequence, ReportedState::because("NotConfirmed", AssignmentState::Removing)),
+    };
+    let is_removal = matches!(expected, Expected::Removal(_));
+    match &reported.summary {
+        Some((about, summary)) if *about == sequence && is_removal => derive_removal(summary),
+        Some((about, summary)) if *about == sequence => derive_from_conditions(summary),
+        other => derive_from_outcome(reported, sequence, is_removal, other.is_some()).unwrap_or(unreported),
     }
 }
 
-/// Checks that the agent reports a condition as true for the expected revision. A removal that is confirmed is no longer
-/// expected.
-fn is_done(expected: Expected, report: &AgentReport, kind: &str) -> bool {
-    match expected {
-        Expected::Revision(_) => is_about(expected, report) && has_condition(report, kind, ConditionStatus::True),
-        Expected::Removal(_) => false,
-        Expected::Nothing => true,
+fn caused_by(summary: &ConditionSummary, state: AssignmentState) -> ReportedState<'_> {
+    ReportedState {
+        since: summary.since,
+        reason: summary.reason.as_deref(),
+        message: summary.message.as_deref(),
+        ..ReportedState::without_cause(state)
     }
 }
 
-fn has_failed(expected: Expected, report: &AgentReport) -> bool {
-    let failed = |kind| has_condition(report, kind, ConditionStatus::False);
-    is_about(expected, report) && (failed(condition::ACCEPTED) || failed(condition::APPLIED))
-}
-
-fn is_about(expected: Expected, report: &AgentReport) -> bool {
-    match expected {
-        Expected::Revision(newest) => newest.is_some() && report.status.sequence_id == newest,
-        Expected::Removal(removal) => report.status.sequence_id == Some(removal),
-        Expected::Nothing => false,
+fn derive_removal(summary: &ConditionSummary) -> ReportedState<'_> {
+    match summary.phase {
+        ReportedPhase::Failed => caused_by(summary, AssignmentState::Failed),
+        _ => caused_by(summary, AssignmentState::Removing),
     }
 }
 
-fn has_condition(report: &AgentReport, kind: &str, status: ConditionStatus) -> bool {
-    report.status.conditions.iter().any(|condition| condition.kind == kind && condition.status == status)
+fn derive_from_conditions(summary: &ConditionSummary) -> ReportedState<'_> {
+    let applied = |state| ReportedState { is_applied: true, ..caused_by(summary, state) };
+    match summary.phase {
+        ReportedPhase::Blocked => caused_by(summary, AssignmentState::Blocked),
+        ReportedPhase::Failed => caused_by(summary, AssignmentState::Failed),
+        ReportedPhase::Suspended => caused_by(summary, AssignmentState::Suspended),
+        ReportedPhase::Progressing => caused_by(summary, AssignmentState::Progressing),
+        ReportedPhase::Failing => applied(AssignmentState::Failed),
+        ReportedPhase::Drifted => ReportedState { is_ready: true, ..applied(AssignmentState::Drifted) },
+        ReportedPhase::DriftedNotReady => applied(AssignmentState::Drifted),
+        ReportedPhase::NotReady => applied(AssignmentState::Progressing),
+        ReportedPhase::Ready => caused_by(summary, AssignmentState::Ready),
+    }
+}
+
+/// Derives the state from the last outcome, if it is about the expected revision. An agent that reports no conditions at all has
+/// nothing more to say after a success.
+fn derive_from_outcome(
+    reported: &ReportedAssignment,
+    expected: Sequence,
+    is_removal: bool,
+    has_conditions: bool,
+) -> Option<ReportedState<'_>> {
+    let outcome = reported.outcome.as_ref().filter(|outcome| outcome.sequence == expected)?;
+    let state = match (outcome.succeeded, is_removal, has_conditions) {
+        (false, ..) => ReportedState::because("Failed", AssignmentState::Failed),
+        (true, true, _) => return None,
+        (true, false, true) => {
+            ReportedState { is_applied: true, ..ReportedState::because("Applied", AssignmentState::Progressing) }
+        }
+        (true, false, false) => ReportedState::without_cause(AssignmentState::Ready),
+    };
+    Some(ReportedState { since: outcome.reported_at, message: outcome.message.as_deref(), ..state })
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use sindri_model::wire::{AgentStackStatus, Condition};
+    use sindri_model::wire::{AgentStackStatus, Condition, ConditionStatus};
     use sindri_model::{AgentId, Entropy, GeneratorId, RevisionId};
 
     use super::*;
-    use crate::store::NewestRevision;
+    use crate::store::{NewestRevision, ReportedOutcome};
 
     fn entropy() -> Entropy {
         Entropy::new(|bytes| bytes.fill(1))
     }
 
-    /// Returns a report about a revision: `+` before a condition type means true, `-` false.
+    /// Returns a report about a revision: `+` before a condition type means true, `-` false; its reason may follow.
     fn report(sequence: i64, conditions: &[&str]) -> AgentReport {
         let condition = |text: &&str| Condition {
-            kind: text[1..].to_owned(),
+            kind: text[1..].split(' ').next().unwrap_or_default().to_owned(),
             status: if text.starts_with('+') { ConditionStatus::True } else { ConditionStatus::False },
-            reason: String::new(),
+            reason: text.split(' ').nth(1).unwrap_or_default().to_owned(),
             message: String::new(),
             last_transition_time: Timestamp::UNIX_EPOCH,
         };
@@ -109,7 +204,7 @@ mod tests {
             sequence_id: Some(Sequence(sequence)),
             conditions: conditions.iter().map(condition).collect(),
         };
-        AgentReport { status, pending_removal: None }
+        AgentReport { status, pending_removal: None, outcome: None }
     }
 
     fn with_removal(removal: i64, report: AgentReport) -> AgentReport {
@@ -171,5 +266,57 @@ mod tests {
         let reports =
             StackReports { generator: GeneratorId::generate(&entropy()), newest: None, agents: vec![no_report()] };
         assert_eq!(derive_state(&reports), StackState::Progressing);
+    }
+
+    #[test]
+    fn a_revision_that_waits_or_is_suspended_has_not_failed() {
+        assert_eq!(derive(false, &[report(7, &["+Accepted", "-Applied Progressing"])]), StackState::Progressing);
+        assert_eq!(derive(false, &[report(7, &["+Accepted", "-Applied Suspended"])]), StackState::Progressing);
+    }
+
+    /// Derives the state on one cluster with 7 as the newest revision.
+    fn assignment(report: &AgentReport, is_suspended: bool) -> (AssignmentState, Option<String>) {
+        let newest = Newest { sequence: Sequence(7), is_deletion_marker: false };
+        let reported = to_reported(report);
+        let derived = derive_reported(Some(newest), &reported);
+        (derived.assignment_state(is_suspended), derived.reason.map(str::to_owned))
+    }
+
+    #[test]
+    fn a_cluster_has_one_state_with_its_reason() {
+        use AssignmentState::*;
+        for (report, state, reason) in [
+            (report(7, &DONE), Ready, None),
+            (report(7, &["+Applied", "-Ready Failing"]), Failed, Some("Failing")),
+            (report(7, &["+Applied", "-Ready Progressing"]), Progressing, Some("Progressing")),
+            (report(7, &["+Applied", "+Ready", "+Drifted Detected"]), Drifted, Some("Detected")),
+            (report(7, &["-Applied HeldBack", "+Blocked WaitsForApproval"]), Blocked, Some("WaitsForApproval")),
+            (report(6, &["+Blocked WaitsForApproval"]), Blocked, Some("WaitsForApproval")),
+            (report(7, &["-Applied Suspended"]), Progressing, Some("Suspended")),
+            (report(6, &DONE), Pending, Some("NotReported")),
+            (no_report(), Pending, Some("NotReported")),
+            (with_removal(9, no_report()), Removing, Some("NotConfirmed")),
+            (with_removal(9, report(9, &["-Applied Progressing"])), Removing, Some("Progressing")),
+            (with_removal(9, report(9, &["-Applied Failed"])), Failed, Some("Failed")),
+            (with_removal(9, report(9, &["+Blocked WaitsForApproval"])), Blocked, Some("WaitsForApproval")),
+        ] {
+            assert_eq!(assignment(&report, false), (state, reason.map(str::to_owned)), "{report:?}");
+        }
+        assert_eq!(assignment(&report(7, &DONE), true).0, Suspended, "before the agent has reported it");
+    }
+
+    #[test]
+    fn an_outcome_counts_without_conditions_about_the_same_revision() {
+        let outcome = |sequence, succeeded, mut report: AgentReport| {
+            let (sequence, message) = (Sequence(sequence), Some("no room".to_owned()));
+            report.outcome = Some(ReportedOutcome { sequence, succeeded, reported_at: None, message });
+            assignment(&report, false).0
+        };
+        assert_eq!(outcome(7, false, no_report()), AssignmentState::Failed);
+        assert_eq!(outcome(7, true, no_report()), AssignmentState::Ready, "an agent that reports no conditions");
+        assert_eq!(outcome(7, true, report(6, &DONE)), AssignmentState::Progressing, "its conditions will follow");
+        assert_eq!(outcome(6, false, no_report()), AssignmentState::Pending);
+        assert_eq!(outcome(7, false, report(7, &DONE)), AssignmentState::Ready);
+        assert_eq!(outcome(9, true, with_removal(9, no_report())), AssignmentState::Removing);
     }
 }

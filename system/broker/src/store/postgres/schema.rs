@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_10.sql"),
     include_str!("schema_11.sql"),
     include_str!("schema_12.sql"),
+    include_str!("schema_13.sql"),
 ];
 /// Key of the advisory lock with which one broker migrates while others wait: an arbitrary number.
 const LOCK: i64 = 0x51_4d_52_49;

@@ -2,10 +2,12 @@
 
 mod audit;
 mod changes;
+mod condition_summary;
 mod error;
 mod figures;
 mod fleet;
 mod keys;
+mod overview;
 mod paging;
 mod reports;
 mod retention;
@@ -18,13 +20,18 @@ use std::pin::Pin;
 
 pub use audit::{AuditFilter, FailedLogin, LoginFailure};
 pub use changes::{ChangeObserver, ChangesSince, RestoreEvidence, StoreChange, StorePosition};
+pub(crate) use condition_summary::cut;
+pub use condition_summary::{ConditionSummary, ReportedPhase};
 pub use error::{RecordKind, StoreError};
 pub(crate) use figures::COUNTED_MAX;
 pub use figures::{DatabaseUsage, StoreFigures};
 pub use fleet::{FleetEntry, GeneratorUsage, Heartbeat, RecordCounts};
 pub use keys::{KeyAccess, KeyHolder, KeyRecord, KeyRotation, StoredKey};
+pub use overview::{
+    AssignmentRecord, OverviewFilter, OverviewRecords, OverviewStack, ReportedAssignment, ReportedOutcome,
+};
 pub use paging::{ListScope, Page};
-pub use reports::{AgentReport, StackReports};
+pub use reports::{AgentReport, EventFilter, StackReports};
 pub use retention::RetentionCutoffs;
 pub use revisions::{NewRevision, NewestRevision, RewriteBundle, StoredRevision, TargetRevision, TargetState};
 pub use webhooks::{

@@ -1,8 +1,10 @@
 //! Status of a stack as its agents report it.
 
+use jiff::Timestamp;
 use sindri_model::wire::AgentStackStatus;
-use sindri_model::{GeneratorId, Sequence};
+use sindri_model::{AgentId, GeneratorId, Sequence, StackId};
 
+use super::overview::ReportedOutcome;
 use super::revisions::NewestRevision;
 
 /// Reports of all agents about one stack.
@@ -23,4 +25,19 @@ pub struct AgentReport {
     pub status: AgentStackStatus,
     /// Sequence of the removal that the agent has not confirmed.
     pub pending_removal: Option<Sequence>,
+    /// Last outcome that the agent reported, without its message.
+    pub outcome: Option<ReportedOutcome>,
+}
+
+/// Filter of events: an event must match every field that is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Generator of the stack.
+    pub generator: Option<GeneratorId>,
+    /// The stack.
+    pub stack: Option<StackId>,
+    /// The agent.
+    pub agent: Option<AgentId>,
+    /// Earliest time.
+    pub since: Option<Timestamp>,
 }

@@ -7,7 +7,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH];
+const MIGRATIONS: &[&str] =
+    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -486,6 +487,26 @@ ALTER TABLE revisions ADD COLUMN traceparent TEXT;
 const ELEVENTH: &str = "
 -- The process of the agent that has last announced itself as the leader. Reports of other processes are rejected.
 ALTER TABLE agents ADD COLUMN leader TEXT;
+";
+
+/// Overview of stacks on clusters, and the history of each stack.
+const TWELFTH: &str = "
+-- Number of the newest revision within its stack, counted from 1, and the time of its submission.
+ALTER TABLE stacks ADD COLUMN newest_number INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE stacks ADD COLUMN newest_at INTEGER;
+UPDATE stacks SET
+  newest_number = (SELECT count(*) FROM revisions WHERE stack_id = stacks.id AND agent_id IS NULL),
+  newest_at = (SELECT submitted_at FROM revisions WHERE sequence = newest);
+-- Revision and summary of the last report with conditions. NULL as the phase: read the conditions in stack_status.
+ALTER TABLE assignments ADD COLUMN status_sequence INTEGER;
+ALTER TABLE assignments ADD COLUMN status_phase TEXT;
+ALTER TABLE assignments ADD COLUMN status_since INTEGER;
+ALTER TABLE assignments ADD COLUMN status_reason TEXT;
+ALTER TABLE assignments ADD COLUMN status_message TEXT;
+UPDATE assignments SET status_sequence = (
+  SELECT sequence FROM stack_status
+  WHERE stack_status.agent_id = assignments.agent_id AND stack_status.stack_id = assignments.stack_id);
+CREATE INDEX assignments_to_remove ON assignments (stack_id) WHERE removal IS NOT NULL AND confirmed = 0;
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

@@ -206,7 +206,7 @@ pub(crate) async fn list(
 
 /// Returns a position up to which every event is visible that ever will be. A page must not go beyond it: an event with a
 /// lower position that is committed later would be before the next page, and in none.
-async fn last_complete_position(session: &mut dyn Session) -> Result<i64, StoreError> {
+pub(super) async fn last_complete_position(session: &mut dyn Session) -> Result<i64, StoreError> {
     let sql = "SELECT coalesce(max(position), 0) FROM events";
     let last = fetch_one(session, sql, &[], single_column).await?.unwrap_or_default();
     session.await_announced_events().await?;

@@ -3,5 +3,8 @@
 pub(crate) mod approvals;
 pub(crate) mod events;
 pub(crate) mod health;
+pub(crate) mod history;
+pub(crate) mod named_events;
 pub(crate) mod outcomes;
+pub(crate) mod overview;
 pub(crate) mod status;

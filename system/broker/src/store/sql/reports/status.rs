@@ -11,7 +11,9 @@ use sindri_model::{AgentId, GeneratorId, RevisionId, Sequence, StackId};
 
 use super::approvals;
 use crate::event_types::EventType;
-use crate::store::records::{AgentReport, NewestRevision, RecordKind, StackReports, StoreError, WriteContext};
+use crate::store::records::{
+    AgentReport, ConditionSummary, NewestRevision, RecordKind, ReportedOutcome, StackReports, StoreError, WriteContext,
+};
 use crate::store::sql::assignments::assigned;
 use crate::store::sql::shared::lookup::require;
 use crate::store::sql::shared::outbox::WebhookEvent;
@@ -60,15 +62,39 @@ pub(crate) async fn record(
         return Ok(());
     }
     let conditions = add_transition_times(report.conditions, &previous.conditions, context.time);
-    if find_true(&conditions, condition::BLOCKED).is_none() {
+    let is_unchanged = previous.revision == Some(revision) && previous.conditions == conditions;
+    let is_blocked = find_true(&conditions, condition::BLOCKED).is_some();
+    let status = NewStatus { agent, stack, revision, sequence, conditions };
+    if !is_unchanged {
+        // First the assignment: the confirmation of a removal locks it before the approvals and the status.
+        write_summary(session, agent, stack, Some(&status)).await?;
+    }
+    if !is_blocked {
         approvals::supersede(session, &context, agent, stack, Some(sequence)).await?;
     }
-    if previous.revision == Some(revision) && previous.conditions == conditions {
+    if is_unchanged {
         return Ok(());
     }
-    let status = NewStatus { agent, stack, revision, sequence, conditions };
     write(session, &status, &previous).await?;
     publish(session, &context, &status, &previous).await
+}
+
+/// Stores the summary of a report beside the assignment, or removes it.
+async fn write_summary(
+    session: &mut dyn Session,
+    agent: AgentId,
+    stack: StackId,
+    status: Option<&NewStatus>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE assignments SET status_sequence = ?3, status_phase = ?4, status_since = ?5, status_reason = ?6,
+                 status_message = ?7 WHERE agent_id = ?1 AND stack_id = ?2";
+    let sequence = status.map(|status| status.sequence);
+    let summary = status.map(|status| ConditionSummary::from_conditions(&status.conditions));
+    let phase = summary.as_ref().map(|summary| summary.phase.as_str());
+    let since = summary.as_ref().and_then(|summary| summary.since);
+    let reason = summary.as_ref().and_then(|summary| summary.reason.as_deref());
+    let message = summary.as_ref().and_then(|summary| summary.message.as_deref());
+    execute(session, sql, values![agent, stack, sequence, phase, since, reason, message]).await.map(drop)
 }
 
 async fn load_previous(
@@ -155,6 +181,7 @@ pub(crate) async fn handle_removal(
     agent: AgentId,
     stack: StackId,
 ) -> Result<(), StoreError> {
+    write_summary(session, agent, stack, None).await?;
     approvals::supersede(session, context, agent, stack, None).await?;
     let sql = "DELETE FROM stack_status WHERE agent_id = ?1 AND stack_id = ?2";
     execute(session, sql, values![agent, stack]).await.map(drop)
@@ -183,7 +210,7 @@ pub(crate) async fn get_of_stack(session: &mut dyn Session, stack: StackId) -> R
         require(fetch_one(session, sql, values![stack], read_stack).await?, RecordKind::Stack, stack)?;
     // Without deleted agents, which report nothing: the fleet overview shows their unconfirmed removals.
     let sql = "SELECT agents.id, agents.name, agents.cluster_name, revision_id, sequence, conditions,
-                 CASE WHEN confirmed = 0 THEN removal END
+                 CASE WHEN confirmed = 0 THEN removal END, reported, succeeded, reported_at
                FROM assignments JOIN agents ON agents.id = assignments.agent_id AND agents.deleted_at IS NULL
                  LEFT JOIN stack_status ON stack_status.agent_id = assignments.agent_id
                    AND stack_status.stack_id = assignments.stack_id
@@ -219,5 +246,8 @@ fn read_report(row: &mut Row) -> Result<AgentReport, StoreError> {
         sequence_id: row.take()?,
         conditions: row.take_json_or_null()?.unwrap_or_default(),
     };
-    Ok(AgentReport { status, pending_removal: row.take()? })
+    let pending_removal = row.take()?;
+    let (reported, succeeded, reported_at): (Option<Sequence>, _, _) = (row.take()?, row.take()?, row.take()?);
+    let outcome = reported.map(|sequence| ReportedOutcome { sequence, succeeded, reported_at, message: None });
+    Ok(AgentReport { status, pending_removal, outcome })
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, Checksum, RevisionId, Sequence, StackId};
 
@@ -39,6 +40,9 @@ pub(crate) struct NumberedRevision<'a> {
 pub(crate) struct NewestSequence {
     pub sequence: Option<Sequence>,
     pub is_marker: bool,
+    pub submitted_at: Option<Timestamp>,
+    /// Number of revisions that were inserted at once, the newest included.
+    pub count: i64,
 }
 
 /// Inserts revisions without updating assignments. A revision for all agents becomes the newest of its stack.
@@ -73,11 +77,15 @@ pub(crate) async fn insert(
                    request_id, traceparent)
                SELECT * FROM batch";
     execute_batch(session, sql, rows.collect()).await?;
-    let sql = "WITH batch (stack_id, sequence, is_marker) AS ({TEXT, BIGINT, BIGINT})
-               UPDATE stacks SET newest = batch.sequence, newest_is_marker = batch.is_marker
+    let sql = "WITH batch (stack_id, sequence, is_marker, count, submitted_at)
+                 AS ({TEXT, BIGINT, BIGINT, BIGINT, BIGINT})
+               UPDATE stacks SET newest = batch.sequence, newest_is_marker = batch.is_marker,
+                 newest_number = newest_number + batch.count, newest_at = batch.submitted_at
                FROM batch WHERE stacks.id = batch.stack_id";
     let newest = find_newest(revisions);
-    let rows = newest.iter().map(|(stack, newest)| row![*stack, newest.sequence, newest.is_marker]);
+    let rows = newest
+        .iter()
+        .map(|(stack, newest)| row![*stack, newest.sequence, newest.is_marker, newest.count, newest.submitted_at]);
     execute_batch(session, sql, rows.collect()).await?;
     Ok(inserted)
 }
@@ -85,11 +93,13 @@ pub(crate) async fn insert(
 /// Returns the last revision of each stack that is for all agents.
 pub(crate) fn find_newest(revisions: &[NumberedRevision<'_>]) -> BTreeMap<StackId, NewestSequence> {
     let for_all = revisions.iter().filter(|numbered| numbered.only_for.is_none());
-    for_all
-        .map(|NumberedRevision { revision, sequence, .. }| {
-            (revision.stack, NewestSequence { sequence: Some(*sequence), is_marker: revision.is_deletion_marker })
-        })
-        .collect()
+    let mut newest: BTreeMap<StackId, NewestSequence> = BTreeMap::new();
+    for NumberedRevision { context, revision, sequence, .. } in for_all {
+        let count = newest.get(&revision.stack).map_or(0, |before| before.count) + 1;
+        let (sequence, submitted_at, is_marker) = (Some(*sequence), Some(context.time), revision.is_deletion_marker);
+        newest.insert(revision.stack, NewestSequence { sequence, is_marker, submitted_at, count });
+    }
+    newest
 }
 
 fn to_wire(NumberedRevision { context, revision, sequence, .. }: &NumberedRevision<'_>) -> DeploymentObject {

@@ -19,6 +19,7 @@ macro_rules! columns {
         )
     };
 }
+pub(crate) use columns;
 
 pub(crate) async fn list(session: &mut dyn Session, scope: ListScope, page: Page) -> Result<Vec<Stack>, StoreError> {
     let owner = match scope {
@@ -76,7 +77,7 @@ pub(crate) async fn list_of_agent(
     fetch_all(session, sql, values![agent, page.after, page.limit], read).await
 }
 
-fn read(row: &mut Row) -> Result<Stack, StoreError> {
+pub(crate) fn read(row: &mut Row) -> Result<Stack, StoreError> {
     Ok(Stack {
         id: row.take()?,
         created_at: row.take()?,

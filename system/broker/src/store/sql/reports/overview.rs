@@ -1,0 +1,134 @@
+//! Overview of stacks on clusters, in a fixed number of queries.
+
+use sindri_model::policy::SUSPEND_ANNOTATION;
+use sindri_model::wire::{Condition, RevisionOverview};
+use sindri_model::{AgentId, Sequence, StackId};
+
+use crate::store::records::{
+    AssignmentRecord, ConditionSummary, OverviewFilter, OverviewRecords, OverviewStack, Page, ReportedAssignment,
+    ReportedOutcome, StoreError,
+};
+use crate::store::sql::shared::session::{Session, failed, fetch_all, fetch_batch};
+use crate::store::sql::shared::values::{Row, row, values};
+use crate::store::sql::tables::{agents, stacks};
+
+/// Largest number of assignments of a page. A page has fewer stacks if there are many agents, and at least one.
+const ASSIGNMENTS_MAX: usize = 200_000;
+
+/// A query of the columns that [`read_assignment`] reads; the arguments are before and after the source of the rows. The summary
+/// is stored; only reports from before it was stored have their conditions read. An outcome counts if no later report has
+/// conditions.
+macro_rules! assignments {
+    ($before:literal, $rest:literal) => {
+        concat!(
+            $before,
+            "SELECT assignments.agent_id, assignments.stack_id, CASE WHEN confirmed = 0 THEN removal END,
+               CASE WHEN status_sequence IS NULL OR status_sequence < reported THEN reported END, succeeded, reported_at,
+               CASE WHEN succeeded = 0 AND (status_sequence IS NULL OR status_sequence < reported) THEN (
+                 SELECT message FROM events WHERE events.agent_id = assignments.agent_id
+                   AND revision_id = (SELECT id FROM revisions WHERE sequence = reported)
+                 ORDER BY position + 0 DESC LIMIT 1) END,
+               status_sequence, status_phase, status_since, status_reason, status_message,
+               CASE WHEN status_sequence IS NOT NULL AND status_phase IS NULL THEN (
+                 SELECT conditions FROM stack_status WHERE stack_status.agent_id = assignments.agent_id
+                   AND stack_status.stack_id = assignments.stack_id) END ",
+            $rest
+        )
+    };
+}
+
+pub(crate) async fn read(session: &mut dyn Session, filter: OverviewFilter) -> Result<OverviewRecords, StoreError> {
+    let agents = list_agents(session, &filter).await?;
+    let limit = i64::try_from((ASSIGNMENTS_MAX / agents.len().max(1)).max(1)).map_err(failed)?;
+    let limit = filter.page.limit.min(limit);
+    let stacks = list_stacks(session, &filter, limit).await?;
+    let is_full = i64::try_from(stacks.len()).map_err(failed)? >= limit;
+    let is_everything = filter.generator.is_none() && filter.stack.is_none() && filter.page.after.is_none() && !is_full;
+    let assignments = if is_everything {
+        // In the order of the table: reading it once is faster than finding each row by its stack.
+        let all = assignments!("", "FROM assignments WHERE wanted = 1 OR (removal IS NOT NULL AND confirmed = 0)");
+        fetch_all(session, all, &[], read_assignment).await?
+    } else {
+        let of_stacks = assignments!(
+            "WITH batch (stack_id) AS ({TEXT}) ",
+            "FROM batch JOIN assignments ON assignments.stack_id = batch.stack_id
+             WHERE wanted = 1 OR (removal IS NOT NULL AND confirmed = 0)"
+        );
+        let rows = stacks.iter().map(|known| row![known.stack.id]).collect();
+        fetch_batch(session, of_stacks, rows, read_assignment).await?
+    };
+    Ok(OverviewRecords { agents, stacks, assignments, is_full })
+}
+
+async fn list_agents(
+    session: &mut dyn Session,
+    filter: &OverviewFilter,
+) -> Result<Vec<sindri_model::wire::Agent>, StoreError> {
+    let sql = agents::columns!(
+        "FROM agents WHERE deleted_at IS NULL
+          AND (CAST(?1 AS TEXT) IS NULL
+            OR EXISTS (SELECT 1 FROM registrations WHERE registrations.agent_id = agents.id AND generator_id = ?1)
+            OR EXISTS (SELECT 1 FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
+                       WHERE assignments.agent_id = agents.id AND stacks.generator_id = ?1
+                         AND (wanted = 1 OR (removal IS NOT NULL AND confirmed = 0))))
+          AND (CAST(?2 AS TEXT) IS NULL
+            OR EXISTS (SELECT 1 FROM assignments WHERE assignments.agent_id = agents.id AND stack_id = ?2))
+         ORDER BY name, cluster_name, id LIMIT ?3"
+    );
+    fetch_all(session, sql, values![filter.generator, filter.stack, Page::LIMIT_MAX], agents::read).await
+}
+
+async fn list_stacks(
+    session: &mut dyn Session,
+    filter: &OverviewFilter,
+    limit: i64,
+) -> Result<Vec<OverviewStack>, StoreError> {
+    let sql = stacks::columns!(
+        ", newest, newest_number, newest_at, newest_is_marker,
+          (SELECT value FROM stack_annotations WHERE stack_annotations.stack_id = stacks.id AND key = ?5)
+         FROM stacks
+         WHERE (deleted_at IS NULL OR id IN (
+             SELECT stack_id FROM assignments JOIN agents ON agents.id = assignments.agent_id AND agents.deleted_at IS NULL
+             WHERE removal IS NOT NULL AND confirmed = 0))
+           AND (CAST(?1 AS TEXT) IS NULL OR generator_id = ?1) AND (CAST(?2 AS TEXT) IS NULL OR id = ?2)
+           AND (CAST(?3 AS TEXT) IS NULL OR (name, id) > (SELECT name, id FROM stacks WHERE id = ?3))
+         ORDER BY name, id LIMIT ?4"
+    );
+    let values = values![filter.generator, filter.stack, filter.page.after.clone(), limit, SUSPEND_ANNOTATION];
+    fetch_all(session, sql, values, read_stack).await
+}
+
+fn read_stack(row: &mut Row) -> Result<OverviewStack, StoreError> {
+    let stack = stacks::read(row)?;
+    let (sequence, number, submitted_at): (Option<Sequence>, _, Option<_>) = (row.take()?, row.take()?, row.take()?);
+    let is_deletion_marker = row.take()?;
+    let newest = sequence.zip(submitted_at).map(|(sequence_id, submitted_at)| RevisionOverview {
+        number,
+        sequence_id,
+        submitted_at,
+        is_deletion_marker,
+    });
+    Ok(OverviewStack { stack, newest, suspension: row.take()? })
+}
+
+fn read_assignment(row: &mut Row) -> Result<AssignmentRecord, StoreError> {
+    let (agent, stack): (AgentId, StackId) = (row.take()?, row.take()?);
+    let pending_removal = row.take()?;
+    let outcome = read_outcome(row)?;
+    let sequence: Option<Sequence> = row.take()?;
+    let phase: Option<String> = row.take()?;
+    let (since, reason, message) = (row.take()?, row.take()?, row.take()?);
+    let conditions: Option<Vec<Condition>> = row.take_json_or_null()?;
+    let summary = match phase {
+        Some(phase) => Some(ConditionSummary { phase: phase.parse().map_err(failed)?, since, reason, message }),
+        None => conditions.map(|conditions| ConditionSummary::from_conditions(&conditions)),
+    };
+    let summary = sequence.zip(summary);
+    Ok(AssignmentRecord { agent, stack, reported: ReportedAssignment { pending_removal, outcome, summary } })
+}
+
+fn read_outcome(row: &mut Row) -> Result<Option<ReportedOutcome>, StoreError> {
+    let sequence: Option<Sequence> = row.take()?;
+    let (succeeded, reported_at, message) = (row.take()?, row.take()?, row.take()?);
+    Ok(sequence.map(|sequence| ReportedOutcome { sequence, succeeded, reported_at, message }))
+}

@@ -1,0 +1,110 @@
+//! The lines below the matrix: each cause once, with the stacks or clusters that it concerns, and what to do.
+
+use std::collections::BTreeMap;
+
+use sindri_model::StackId;
+use sindri_model::wire::{
+    AgentOverview, AgentStatus, AssignmentState, AssignmentStatus, StackOverview, StatusOverview,
+};
+
+use super::clusters::ClusterNames;
+use super::style::style_of_state;
+use crate::output::{Output, Style, format_age};
+
+/// Lines of one kind.
+const LINES_MAX: usize = 30;
+/// Clusters that one line names.
+const CLUSTERS_MAX: usize = 5;
+
+pub(super) fn format_causes(overview: &StatusOverview, clusters: &ClusterNames, output: &Output) -> String {
+    let agents = overview.agents.iter().filter_map(|agent| describe_agent(agent, overview));
+    let names: BTreeMap<StackId, &str> = overview.stacks.iter().map(|stack| (stack.id, stack.name.as_str())).collect();
+    let stacks = overview.stacks.iter().flat_map(|stack| describe_stack(stack, clusters, &names));
+    format_lines(agents.collect(), output) + &format_lines(stacks.collect(), output)
+}
+
+/// A line, and the colour of its first words.
+struct Line {
+    subject: String,
+    style: Style,
+    text: String,
+}
+
+fn format_lines(lines: Vec<Line>, output: &Output) -> String {
+    let hidden = lines.len().saturating_sub(LINES_MAX);
+    let more = if hidden == 0 { String::new() } else { format!("and {hidden} more; --output json has all\n") };
+    let formatted = lines.iter().take(LINES_MAX).map(|Line { subject, style, text }| {
+        let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+        let line = output.cut_line(&format!("{subject} {text}"));
+        match line.strip_prefix(subject.as_str()) {
+            Some(rest) => format!("{}{rest}\n", style.paint(subject, output.terminal.has_colors)),
+            None => format!("{line}\n"),
+        }
+    });
+    formatted.chain([more]).collect()
+}
+
+/// Describes an agent that is inactive, or from which no heartbeat arrives.
+fn describe_agent(agent: &AgentOverview, overview: &StatusOverview) -> Option<Line> {
+    let AgentOverview { name, cluster_name, status, is_online, last_heartbeat, .. } = agent;
+    let (style, text) = match (status, is_online, last_heartbeat) {
+        (AgentStatus::Inactive, ..) => {
+            (Style::Warning, format!("is inactive and changes nothing: sindri agent activate {name}"))
+        }
+        (AgentStatus::Active, true, _) => return None,
+        (AgentStatus::Active, false, Some(time)) => {
+            (Style::Bad, format!("is offline: last seen {}", format_age(*time, overview.time)))
+        }
+        (AgentStatus::Active, false, None) => (Style::Bad, "is offline: it was never seen".to_owned()),
+    };
+    Some(Line { subject: format!("agent {name} of cluster {cluster_name}"), style, text })
+}
+
+/// Describes the causes of a stack; the same cause on several clusters is one line.
+fn describe_stack(stack: &StackOverview, clusters: &ClusterNames, names: &BTreeMap<StackId, &str>) -> Vec<Line> {
+    if stack.assignments.is_empty() {
+        let text = format!("is not targeted at any cluster: sindri target {} AGENT", stack.name);
+        return vec![Line { subject: stack.name.clone(), style: Style::Warning, text }];
+    }
+    let mut causes: BTreeMap<(AssignmentState, String), Vec<String>> = BTreeMap::new();
+    for assignment in &stack.assignments {
+        if let Some(cause) = describe_cause(stack, assignment, names) {
+            causes.entry((assignment.state, cause)).or_default().push(clusters.get(assignment.agent_id));
+        }
+    }
+    let describe = |((state, cause), on): ((AssignmentState, String), Vec<String>)| {
+        let more = on.len().saturating_sub(CLUSTERS_MAX);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let on = on.into_iter().take(CLUSTERS_MAX).collect::<Vec<_>>().join(", ");
+        let subject = format!("{} {state} on {on}{more}:", stack.name);
+        Line { subject, style: style_of_state(state), text: cause }
+    };
+    causes.into_iter().map(describe).collect()
+}
+
+/// Returns the cause of a state that needs an explanation, with the names of stacks instead of their ids. The lines about agents
+/// explain those that are offline or inactive.
+pub(crate) fn describe_cause(
+    stack: &StackOverview,
+    assignment: &AssignmentStatus,
+    names: &BTreeMap<StackId, &str>,
+) -> Option<String> {
+    let message = match assignment.state {
+        AssignmentState::Ready | AssignmentState::Removed | AssignmentState::Offline | AssignmentState::Inactive => {
+            return None;
+        }
+        AssignmentState::Pending if stack.revision.is_none() => {
+            return Some(format!("there is no revision yet: sindri apply {} -f FILE", stack.name));
+        }
+        AssignmentState::Suspended => return Some(format!("nothing is written: sindri stack resume {}", stack.name)),
+        AssignmentState::Pending => return None,
+        AssignmentState::Failed
+        | AssignmentState::Blocked
+        | AssignmentState::Drifted
+        | AssignmentState::Removing
+        | AssignmentState::Progressing => assignment.message.as_ref().or(assignment.reason.as_ref()),
+    };
+    let is_unconfirmed = assignment.reason.as_deref() == Some("NotConfirmed");
+    let message = message.filter(|message| !message.is_empty() && !is_unconfirmed)?;
+    Some(names.iter().fold(message.clone(), |message, (id, name)| message.replace(&id.to_string(), name)))
+}

@@ -1,0 +1,106 @@
+//! `sindri apply`, `history` and `rollback`.
+
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::reporting_agent::Agent;
+use crate::support::{BUNDLE, Broker, command, expect_failure, parse_cells};
+
+fn spawn(broker: &Broker, arguments: &[&str]) -> Child {
+    let mut command = command(&broker.address, &broker.key_path(), arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn with_name(name: &str) -> String {
+    BUNDLE.replace("name: a", &format!("name: {name}"))
+}
+
+#[test]
+fn unchanged_content_is_not_submitted_again_unless_forced() {
+    let broker = Broker::start();
+    let file = broker.write_file("web.yaml", BUNDLE);
+    let apply =
+        |more: &[&str]| broker.run_successfully(&[&["apply", "web", "-f", file.to_str().unwrap()], more].concat());
+    assert!(
+        broker.expect_usage_error(&["apply", "web", "-f", file.to_str().unwrap()]).contains("there is no stack web")
+    );
+    let created = apply(&["--create"]);
+    let created = created.lines().last().unwrap();
+    assert!(created.starts_with("stack web is at revision 1, sequence ") && created.ends_with(", with 1 objects"));
+    assert_eq!(apply(&["--create"]), format!("{}\n", created.replace("is at", "is unchanged at")));
+    assert!(apply(&["--force"]).starts_with("stack web is at revision 2, sequence "));
+    let document: Value = serde_json::from_str(&apply(&["-o", "json"])).unwrap();
+    assert_eq!((&document["changed"], &document["revision"]["number"]), (&false.into(), &2.into()));
+}
+
+#[test]
+fn files_directories_and_standard_input_are_one_bundle() {
+    let broker = Broker::start();
+    let directory = broker.directory.path().join("bundle");
+    std::fs::create_dir_all(directory.join("below")).unwrap();
+    for (name, text) in
+        [("b.yml", with_name("two")), ("a.yaml", with_name("one")), ("below/c.yaml", with_name("three"))]
+    {
+        std::fs::write(directory.join(name), text).unwrap();
+    }
+    let directory = directory.to_str().unwrap();
+    assert!(broker.run_successfully(&["apply", "web", "--create", "-f", directory]).ends_with("with 2 objects\n"));
+    assert!(broker.run_successfully(&["apply", "web", "-R", "-f", directory]).ends_with("with 3 objects\n"));
+    let mut process = spawn(&broker, &["apply", "web", "-f", directory, "-f", "-"]);
+    process.stdin.take().unwrap().write_all(with_name("four").as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("with 3 objects\n"), "{output:?}");
+    let same = broker.expect_usage_error(&["apply", "web", "-f", directory, "-f", directory]);
+    assert!(same.contains("a.yaml: ConfigMap b/one is declared in ") && same.ends_with("b.yml too"), "{same}");
+}
+
+#[test]
+fn a_wait_ends_when_the_stack_is_ready_has_failed_or_the_time_is_over() {
+    let broker = Broker::start();
+    let agent = Agent::active(&broker, "east", "prod");
+    broker.run_successfully(&["agent", "label", "east", "edge"]);
+    let apply = |name: &str, more: &[&str]| {
+        let file = broker.write_file(&format!("{name}.yaml"), &with_name(name));
+        spawn(&broker, &[&["apply", "web", "--wait", "-f", file.to_str().unwrap()], more].concat())
+    };
+    let untargeted = apply("one", &["--create"]).wait_with_output().unwrap();
+    assert!(expect_failure(&untargeted, 1).contains("stack web is not targeted at any cluster"));
+    broker.run_successfully(&["generator", "register", "default", "east"]);
+    let late = apply("two", &["--target-label", "edge", "--timeout", "1s"]).wait_with_output().unwrap();
+    let late = expect_failure(&late, 4);
+    assert!(late.contains("stack web is not ready after 1s: prod (Pending)"), "{late}");
+    let sequence = agent.report_conditions(0, &["+Applied", "+Ready"]);
+    let ready = apply("three", &[]);
+    let sequence = agent.report_conditions(sequence, &["+Applied", "+Ready"]);
+    let ready = ready.wait_with_output().unwrap();
+    assert!(ready.status.success(), "{ready:?}");
+    assert!(String::from_utf8_lossy(&ready.stderr).ends_with("web on prod: Ready\n"), "{ready:?}");
+    let failed = apply("four", &[]);
+    agent.report_conditions(sequence, &["-Applied Failed no room"]);
+    let failed = expect_failure(&failed.wait_with_output().unwrap(), 1);
+    assert!(failed.ends_with("sindri: stack web has failed on prod (Failed: no room)"), "{failed}");
+}
+
+#[test]
+fn a_rollback_submits_the_content_of_an_earlier_revision() {
+    let broker = Broker::start();
+    for name in ["one", "two"] {
+        let file = broker.write_file("web.yaml", &with_name(name));
+        broker.run_successfully(&["apply", "web", "--create", "-f", file.to_str().unwrap()]);
+    }
+    let back = broker.run_successfully(&["rollback", "web"]);
+    assert!(
+        back.starts_with("stack web is at revision 3, sequence ") && back.ends_with("with the content of revision 1\n"),
+        "{back}"
+    );
+    let history = broker.run_successfully(&["history", "web"]);
+    let rows = parse_cells(&history);
+    assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), ["3", "2", "1"]);
+    assert_eq!((rows[0][4], rows[0][5]), (rows[2][4], "bundle"));
+    assert!(broker.run_successfully(&["rollback", "web", "--to", "1"]).contains("is unchanged at revision 3"));
+    assert!(broker.run_successfully(&["rollback", "web", "--to", "2"]).contains("is at revision 4"));
+    let missing = broker.expect_usage_error(&["rollback", "web", "--to", "9"]);
+    assert_eq!(missing, "sindri: stack web has no revision 9; sindri history web lists them");
+}
