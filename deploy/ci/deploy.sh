@@ -1,11 +1,15 @@
 #!/bin/sh
-# Deploys a file as a stack, with the key of a generator: deploy.sh STACK FILE AGENT...
+# Deploys a file as a stack, and waits until it is ready on every cluster: deploy.sh STACK FILE AGENT...
 #
-# SINDRI_BROKER has the URL of the broker, and SINDRI_KEY or SINDRI_KEY_FILE the key. The agents must be registered with the
-# generator; an administrator does so once, with sindri generator register. It can be run again: what exists already stays.
+# SINDRI_BROKER has the URL of the broker, and SINDRI_KEY or SINDRI_KEY_FILE the key of a generator. The agents must be
+# registered with the generator; an administrator does so once, with sindri generator register. The script can be run again:
+# a stack that exists stays, and unchanged content is not submitted. DEPLOY_TIMEOUT is the longest wait, such as 15m.
+#
+# Standard output is the submitted revision in JSON, standard error the progress. Exit codes: 0 ready, 1 failed, 2 invalid
+# (the file, the arguments or the key), 4 not ready in time.
 set -eu
 
-if [ $# -lt 2 ]; then
+if [ $# -lt 3 ]; then
   echo "usage: deploy.sh STACK FILE AGENT..." >&2
   exit 2
 fi
@@ -13,11 +17,10 @@ stack=$1
 file=$2
 shift 2
 
-sindri whoami
-if ! sindri stack list --output name | grep --quiet --fixed-strings --line-regexp "stack/$stack"; then
-  sindri stack create "$stack"
-fi
+agents=$#
 for agent in "$@"; do
-  sindri target "$stack" "$agent"
+  set -- "$@" --target "$agent"
 done
-sindri apply "$stack" --file "$file"
+shift "$agents"
+
+exec sindri apply "$stack" --file "$file" --create "$@" --wait --timeout "${DEPLOY_TIMEOUT:-10m}" --output json

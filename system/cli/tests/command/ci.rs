@@ -1,45 +1,81 @@
 //! The example for CI in deploy/ci/, with the key of a generator only.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::reporting_agent::Agent;
 use crate::support::{BUNDLE, Broker, expect_failure};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/ci");
 
-fn deploy(broker: &Broker, key: &Path, arguments: &[&str]) -> Output {
+fn start_deployment(broker: &Broker, key: &Path, arguments: &[&str]) -> Child {
     let programs = Path::new(env!("CARGO_BIN_EXE_sindri")).parent().unwrap();
     let path = format!("{}:/usr/bin:/bin", programs.display());
     let mut command = Command::new(format!("{EXAMPLE}/deploy.sh"));
-    let variables = command.env_clear().env("PATH", path).env("SINDRI_BROKER", &broker.address);
-    variables.env("SINDRI_KEY", std::fs::read_to_string(key).unwrap().trim()).args(arguments).output().unwrap()
+    command.env_clear().env("PATH", path).env("SINDRI_BROKER", &broker.address).env("DEPLOY_TIMEOUT", "20s");
+    command.env("SINDRI_KEY", std::fs::read_to_string(key).unwrap().trim()).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn deploy(broker: &Broker, key: &Path, arguments: &[&str]) -> Output {
+    start_deployment(broker, key, arguments).wait_with_output().unwrap()
+}
+
+/// Creates a generator with an agent and returns the file of its key.
+fn create_generator(broker: &Broker, agent: &str) -> PathBuf {
+    let key = broker.directory.path().join("ci.key");
+    broker.run_successfully(&["generator", "create", "ci", "--agent", agent, "--new-key-file", key.to_str().unwrap()]);
+    key
 }
 
 #[test]
-fn a_stack_is_deployed_again_and_again_with_the_key_of_a_generator() {
+fn a_deployment_with_the_key_of_a_generator_ends_when_the_stack_is_ready_or_has_failed() {
+    let broker = Broker::start();
+    let agent = Agent::active(&broker, "east", "prod");
+    let key = create_generator(&broker, "east");
+    let file = broker.write_file("shop.yaml", BUNDLE);
+    let arguments = ["shop", file.to_str().unwrap(), "east"];
+
+    let first = start_deployment(&broker, &key, &arguments);
+    let sequence = agent.report_conditions(0, &["+Applied", "+Ready"]);
+    let first = first.wait_with_output().unwrap();
+    assert!(first.status.success(), "{first:?}");
+    let document: Value = serde_json::from_slice(&first.stdout).unwrap();
+    assert_eq!((&document["changed"], &document["revision"]["number"]), (&true.into(), &1.into()));
+
+    let again = deploy(&broker, &key, &arguments);
+    let document: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert!(again.status.success() && document["changed"] == false, "{again:?}");
+
+    std::fs::write(&file, BUNDLE.replace("name: a", "name: other")).unwrap();
+    let failed = start_deployment(&broker, &key, &arguments);
+    agent.report_conditions(sequence, &["-Applied Failed no room"]);
+    let failed = expect_failure(&failed.wait_with_output().unwrap(), 1);
+    assert!(failed.ends_with("sindri: stack shop has failed on prod (Failed: no room)"), "{failed}");
+}
+
+#[test]
+fn a_deployment_that_is_not_valid_submits_nothing() {
     let broker = Broker::start();
     broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
     broker.run_successfully(&["agent", "create", "west", "--cluster", "west"]);
-    let key = broker.directory.path().join("ci.key");
-    broker.run_successfully(&["generator", "create", "ci", "--agent", "east", "--new-key-file", key.to_str().unwrap()]);
+    let key = create_generator(&broker, "east");
     let file = broker.write_file("shop.yaml", BUNDLE);
     let file = file.to_str().unwrap();
-    for _ in 0..2 {
-        let output = deploy(&broker, &key, &["shop", file, "east"]);
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{text} {}", String::from_utf8_lossy(&output.stderr));
-        assert!(text.contains("generator") && text.contains("stack shop is assigned to agent east"), "{text}");
-    }
-    let stacks: Value = serde_json::from_str(&broker.run_successfully(&["stack", "list", "-o", "json"])).unwrap();
-    assert_eq!((stacks.as_array().unwrap().len(), &stacks[0]["name"]), (1, &"shop".into()));
-    let unregistered = expect_failure(&deploy(&broker, &key, &["shop", file, "west"]), 2);
-    assert!(unregistered.contains("agent west is not registered with the generator of stack shop"), "{unregistered}");
     let broken = broker.write_file("broken.yaml", "kind: ConfigMap\n");
     let invalid = expect_failure(&deploy(&broker, &key, &["shop", broken.to_str().unwrap(), "east"]), 2);
     assert!(invalid.contains("broken.yaml: document 1, line 1"), "{invalid}");
-    expect_failure(&deploy(&broker, &key, &["shop"]), 2);
+    assert_eq!(broker.run_successfully(&["stack", "list", "-o", "name"]), "");
+    let unregistered = expect_failure(&deploy(&broker, &key, &["shop", file, "west"]), 2);
+    assert!(unregistered.contains("agent west is not registered with the generator of stack shop"), "{unregistered}");
+    let history = broker.run_successfully(&["history", "shop", "-o", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&history).unwrap(), serde_json::json!([]));
+    let other = broker.write_file("other.key", "brokkr_BRabcdef_nothing");
+    let rejected = expect_failure(&deploy(&broker, &other, &["shop", file, "east"]), 2);
+    assert!(rejected.contains("the broker does not accept the key"), "{rejected}");
+    expect_failure(&deploy(&broker, &key, &["shop", file]), 2);
 }
 
 #[test]
