@@ -41,8 +41,10 @@ pub(crate) async fn read(session: &mut dyn Session, filter: OverviewFilter) -> R
     let agents = list_agents(session, &filter).await?;
     let limit = i64::try_from((ASSIGNMENTS_MAX / agents.len().max(1)).max(1)).map_err(failed)?;
     let limit = filter.page.limit.min(limit);
-    let stacks = list_stacks(session, &filter, limit).await?;
-    let is_full = i64::try_from(stacks.len()).map_err(failed)? >= limit;
+    // One more than the page has, to know whether it is the last.
+    let mut stacks = list_stacks(session, &filter, limit.saturating_add(1)).await?;
+    let is_full = i64::try_from(stacks.len()).map_err(failed)? > limit;
+    stacks.truncate(usize::try_from(limit).map_err(failed)?);
     let is_everything = filter.generator.is_none() && filter.stack.is_none() && filter.page.after.is_none() && !is_full;
     let assignments = if is_everything {
         // In the order of the table: reading it once is faster than finding each row by its stack.
