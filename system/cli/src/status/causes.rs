@@ -106,5 +106,43 @@ pub(crate) fn describe_cause(
     };
     let is_unconfirmed = assignment.reason.as_deref() == Some("NotConfirmed");
     let message = message.filter(|message| !message.is_empty() && !is_unconfirmed)?;
-    Some(names.iter().fold(message.clone(), |message, (id, name)| message.replace(&id.to_string(), name)))
+    Some(replace_ids(message, names))
+}
+
+/// Characters of an id before its first dash, and of the whole id.
+const ID_START_CHARS: usize = 8;
+const ID_CHARS: usize = 36;
+
+/// Replaces the ids of stacks by their names.
+fn replace_ids(message: &str, names: &BTreeMap<StackId, &str>) -> String {
+    let (mut text, mut rest) = (String::with_capacity(message.len()), message);
+    while let Some(dash) = rest.find('-') {
+        let start = dash.saturating_sub(ID_START_CHARS);
+        let id = rest.get(start..start + ID_CHARS).and_then(|id| id.parse().ok());
+        let (kept, consumed) = match id.and_then(|id| names.get(&id)) {
+            Some(name) => (format!("{}{name}", &rest[..start]), start + ID_CHARS),
+            None => (rest[..=dash].to_owned(), dash + 1),
+        };
+        text.push_str(&kept);
+        rest = &rest[consumed..];
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_known_stacks_are_replaced_by_their_names() {
+        let (shop, other) = ("20000000-0000-4000-8000-000000000001", "20000000-0000-4000-8000-000000000002");
+        let names = BTreeMap::from([(shop.parse().unwrap(), "shop")]);
+        let replace = |message: &str| replace_ids(message, &names);
+        assert_eq!(
+            replace(&format!("web-1 belongs to stack {shop}, not {other}")),
+            format!("web-1 belongs to stack shop, not {other}")
+        );
+        assert_eq!(replace(&format!("{shop}{shop}-ä-é-")), "shopshop-ä-é-");
+        assert_eq!(replace("-"), "-");
+    }
 }

@@ -59,3 +59,54 @@ fn build_counts(stack: &StackOverview, clusters: &ClusterNames) -> Vec<Cell> {
     let ready = Cell::text(format!("{done}/{}", stack.assignments.len()));
     vec![name, revision, ready.styled(style), Cell::text(others.join("; "))]
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+    use sindri_model::wire::StatusOverview;
+
+    use super::*;
+    use crate::output::{Format, Terminal};
+
+    const STATES: [&str; 4] = ["Ready", "Failed", "Ready", "Offline"];
+
+    fn id(kind: usize, number: usize) -> String {
+        format!("{kind}0000000-0000-4000-8000-{number:012}")
+    }
+
+    /// Returns an overview of one stack on four clusters.
+    fn overview() -> StatusOverview {
+        let agents: Vec<_> = (0..STATES.len())
+            .map(|number| {
+                json!({"id": id(1, number), "name": "a", "cluster_name": format!("cluster-{number}"), "status": "ACTIVE",
+                       "is_online": true})
+            })
+            .collect();
+        let assignments: Vec<_> = STATES
+            .iter()
+            .enumerate()
+            .map(|(number, state)| json!({"agent_id": id(1, number), "state": state}))
+            .collect();
+        let stack = json!({"id": id(2, 0), "name": "web", "generator_id": id(3, 0), "assignments": assignments});
+        let document = json!({"time": "1970-01-01T00:00:00Z", "agents": agents, "stacks": [stack]});
+        serde_json::from_value(document).unwrap()
+    }
+
+    fn format(width: Option<usize>) -> String {
+        let terminal = Terminal { width, has_colors: false };
+        let output = Output { format: Format::Table, terminal, now: Timestamp::UNIX_EPOCH };
+        let overview = overview();
+        format_matrix(&overview, &ClusterNames::new(&overview.agents), &output)
+    }
+
+    #[test]
+    fn a_matrix_that_does_not_fit_the_terminal_becomes_counts_with_the_clusters_that_are_not_ready() {
+        let wide = "STACK  REVISION  cluster-0  cluster-1  cluster-2  cluster-3\n\
+                    web    -         Ready      Failed     Ready      Offline\n";
+        assert_eq!(format(None), wide);
+        assert_eq!(format(Some(60)), wide);
+        let narrow = "STACK  REVISION  READY  OTHERS\nweb    -         2/4    1 Failed: cluster-1; 1 Offlin…\n";
+        assert_eq!(format(Some(54)), narrow);
+    }
+}

@@ -22,8 +22,6 @@ use crate::api::http::pagination::ListParams;
 use crate::broker::Broker;
 use crate::store::{AssignmentRecord, KeyHolder, OverviewFilter, OverviewRecords, OverviewStack, cut};
 
-/// Stacks of a page.
-const STACKS_MAX: i64 = 1_000;
 /// Characters of a message in an overview of several stacks.
 const MESSAGE_CHARS_MAX: usize = 240;
 /// Usual size of an assignment in the response.
@@ -40,7 +38,7 @@ pub(crate) async fn read(
     State(broker): State<Broker>,
     actor: Actor,
     QueryParams(StackParam { stack }): QueryParams<StackParam>,
-    params: ListParams<STACKS_MAX, STACKS_MAX>,
+    params: ListParams,
     permit: LargeList,
 ) -> Result<LargeListResponse<StatusOverview>, ErrorResponse> {
     let generator = match actor.holder {

@@ -4,12 +4,10 @@ ALTER TABLE stacks ADD COLUMN newest_at BIGINT;
 UPDATE stacks SET
   newest_number = (SELECT count(*) FROM revisions WHERE stack_id = stacks.id AND agent_id IS NULL),
   newest_at = (SELECT submitted_at FROM revisions WHERE sequence = newest);
--- Revision and summary of the last report with conditions. NULL as the phase: read the conditions in stack_status.
+-- Revision and summary of the last report with conditions: phase, microseconds since 1970 and reason, and the message on the
+-- next line. NULL as the summary: read the conditions in stack_status.
 ALTER TABLE assignments ADD COLUMN status_sequence BIGINT;
-ALTER TABLE assignments ADD COLUMN status_phase TEXT;
-ALTER TABLE assignments ADD COLUMN status_since BIGINT;
-ALTER TABLE assignments ADD COLUMN status_reason TEXT;
-ALTER TABLE assignments ADD COLUMN status_message TEXT;
+ALTER TABLE assignments ADD COLUMN status_summary TEXT;
 UPDATE assignments SET status_sequence = (
   SELECT sequence FROM stack_status
   WHERE stack_status.agent_id = assignments.agent_id AND stack_status.stack_id = assignments.stack_id);

@@ -136,6 +136,30 @@ fn find_phase(conditions: &[Condition]) -> (ReportedPhase, Option<&Condition>) {
     }
 }
 
+impl ConditionSummary {
+    /// Returns the text in the database: phase, time and reason, and the message on the next line.
+    pub(crate) fn to_stored(&self) -> String {
+        let since = self.since.map_or_else(|| "-".to_owned(), |since| since.as_microsecond().to_string());
+        let reason = self.reason.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
+        let text = format!("{} {since} {reason}", self.phase.as_str());
+        match &self.message {
+            Some(message) => format!("{text}\n{message}"),
+            None => text.trim_end().to_owned(),
+        }
+    }
+
+    /// Reads the text in the database.
+    pub(crate) fn from_stored(text: &str) -> Result<Self, String> {
+        let (head, message) = text.split_once('\n').map_or((text, None), |(head, message)| (head, Some(message)));
+        let mut words = head.splitn(3, ' ');
+        let phase = words.next().unwrap_or_default().parse()?;
+        let since = words.next().and_then(|since| since.parse().ok());
+        let since = since.and_then(|micros| Timestamp::from_microsecond(micros).ok());
+        let reason = words.next().filter(|reason| !reason.is_empty()).map(str::to_owned);
+        Ok(Self { phase, since, reason, message: message.map(str::to_owned) })
+    }
+}
+
 /// Shortens a text to this number of characters; the last is then an ellipsis.
 pub(crate) fn cut(mut text: String, chars_max: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(chars_max) {
@@ -186,11 +210,21 @@ mod tests {
     }
 
     #[test]
-    fn every_phase_is_read_as_it_was_stored() {
+    fn a_summary_is_read_as_it_was_stored() {
+        let text = |text: &str| Some(text.to_owned());
         for phase in ReportedPhase::ALL {
-            assert_eq!(phase.as_str().parse(), Ok(phase));
+            for (since, reason, message) in [
+                (None, None, None),
+                (Some(Timestamp::UNIX_EPOCH), None, None),
+                (Some(Timestamp::UNIX_EPOCH), text("two words"), None),
+                (None, text("Reason"), text("first line\nsecond line")),
+                (None, None, text("a message alone")),
+            ] {
+                let summary = ConditionSummary { phase, since, reason, message };
+                assert_eq!(ConditionSummary::from_stored(&summary.to_stored()), Ok(summary));
+            }
         }
-        assert!("Splendid".parse::<ReportedPhase>().is_err());
+        assert!(ConditionSummary::from_stored("Splendid -").is_err());
     }
 
     #[test]

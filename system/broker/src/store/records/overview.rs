@@ -27,7 +27,7 @@ pub struct OverviewRecords {
     pub stacks: Vec<OverviewStack>,
     /// Assignments of these stacks to these agents, in no particular order.
     pub assignments: Vec<AssignmentRecord>,
-    /// True if there may be more stacks.
+    /// True if there are more stacks.
     pub is_full: bool,
 }
 

@@ -39,8 +39,7 @@ pub(crate) async fn take_over(
     successor: &Agent,
 ) -> Result<u64, StoreError> {
     let sql = "UPDATE assignments SET agent_id = ?1, reported = NULL, succeeded = 0, reported_at = NULL,
-                 status_sequence = NULL, status_phase = NULL, status_since = NULL, status_reason = NULL,
-                 status_message = NULL
+                 status_sequence = NULL, status_summary = NULL
                WHERE agent_id = ?2 AND received = 1 AND confirmed = 0";
     let taken = execute(session, sql, values![successor.id, from]).await?;
     // A removal for the predecessor alone is issued again; the deletion marker of a stack is valid for every agent.

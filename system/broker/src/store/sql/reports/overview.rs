@@ -1,7 +1,8 @@
 //! Overview of stacks on clusters, in a fixed number of queries.
 
+use jiff::Timestamp;
 use sindri_model::policy::SUSPEND_ANNOTATION;
-use sindri_model::wire::{Condition, RevisionOverview};
+use sindri_model::wire::{Agent, Condition, RevisionOverview};
 use sindri_model::{AgentId, Sequence, StackId};
 
 use crate::store::records::{
@@ -15,23 +16,22 @@ use crate::store::sql::tables::{agents, stacks};
 /// Largest number of assignments of a page. A page has fewer stacks if there are many agents, and at least one.
 const ASSIGNMENTS_MAX: usize = 200_000;
 
-/// A query of the columns that [`read_assignment`] reads; the arguments are before and after the source of the rows. The summary
-/// is stored; only reports from before it was stored have their conditions read. An outcome counts if no later report has
-/// conditions.
+/// A query of the columns that [`read_assignment`] reads; the arguments are before and after the source of the rows. There are few
+/// columns, because there may be a hundred thousand rows. The summary of a report is stored; only for reports from before it was
+/// stored the conditions are read. An outcome is read if no later report has conditions.
 macro_rules! assignments {
     ($before:literal, $rest:literal) => {
         concat!(
             $before,
-            "SELECT assignments.agent_id, assignments.stack_id, CASE WHEN confirmed = 0 THEN removal END,
-               CASE WHEN status_sequence IS NULL OR status_sequence < reported THEN reported END, succeeded, reported_at,
-               CASE WHEN succeeded = 0 AND (status_sequence IS NULL OR status_sequence < reported) THEN (
-                 SELECT message FROM events WHERE events.agent_id = assignments.agent_id
-                   AND revision_id = (SELECT id FROM revisions WHERE sequence = reported)
-                 ORDER BY position + 0 DESC LIMIT 1) END,
-               status_sequence, status_phase, status_since, status_reason, status_message,
-               CASE WHEN status_sequence IS NOT NULL AND status_phase IS NULL THEN (
+            "SELECT assignments.agent_id, assignments.stack_id, CASE WHEN confirmed = 0 THEN removal END, status_sequence,
+               CASE WHEN status_summary IS NOT NULL OR status_sequence IS NULL THEN status_summary ELSE (
                  SELECT conditions FROM stack_status WHERE stack_status.agent_id = assignments.agent_id
-                   AND stack_status.stack_id = assignments.stack_id) END ",
+                   AND stack_status.stack_id = assignments.stack_id) END,
+               CASE WHEN reported IS NOT NULL AND (status_sequence IS NULL OR status_sequence < reported) THEN
+                 reported || ' ' || succeeded || ' ' || coalesce(reported_at, 0) || ' ' || coalesce((
+                   SELECT message FROM events WHERE succeeded = 0 AND events.agent_id = assignments.agent_id
+                     AND revision_id = (SELECT id FROM revisions WHERE sequence = reported)
+                   ORDER BY position + 0 DESC LIMIT 1), '') END ",
             $rest
         )
     };
@@ -41,8 +41,10 @@ pub(crate) async fn read(session: &mut dyn Session, filter: OverviewFilter) -> R
     let agents = list_agents(session, &filter).await?;
     let limit = i64::try_from((ASSIGNMENTS_MAX / agents.len().max(1)).max(1)).map_err(failed)?;
     let limit = filter.page.limit.min(limit);
-    let stacks = list_stacks(session, &filter, limit).await?;
-    let is_full = i64::try_from(stacks.len()).map_err(failed)? >= limit;
+    // One more than the page has, to know whether it is the last.
+    let mut stacks = list_stacks(session, &filter, limit.saturating_add(1)).await?;
+    let is_full = i64::try_from(stacks.len()).map_err(failed)? > limit;
+    stacks.truncate(usize::try_from(limit).map_err(failed)?);
     let is_everything = filter.generator.is_none() && filter.stack.is_none() && filter.page.after.is_none() && !is_full;
     let assignments = if is_everything {
         // In the order of the table: reading it once is faster than finding each row by its stack.
@@ -60,10 +62,7 @@ pub(crate) async fn read(session: &mut dyn Session, filter: OverviewFilter) -> R
     Ok(OverviewRecords { agents, stacks, assignments, is_full })
 }
 
-async fn list_agents(
-    session: &mut dyn Session,
-    filter: &OverviewFilter,
-) -> Result<Vec<sindri_model::wire::Agent>, StoreError> {
+async fn list_agents(session: &mut dyn Session, filter: &OverviewFilter) -> Result<Vec<Agent>, StoreError> {
     let sql = agents::columns!(
         "FROM agents WHERE deleted_at IS NULL
           AND (CAST(?1 AS TEXT) IS NULL
@@ -114,21 +113,57 @@ fn read_stack(row: &mut Row) -> Result<OverviewStack, StoreError> {
 fn read_assignment(row: &mut Row) -> Result<AssignmentRecord, StoreError> {
     let (agent, stack): (AgentId, StackId) = (row.take()?, row.take()?);
     let pending_removal = row.take()?;
-    let outcome = read_outcome(row)?;
-    let sequence: Option<Sequence> = row.take()?;
-    let phase: Option<String> = row.take()?;
-    let (since, reason, message) = (row.take()?, row.take()?, row.take()?);
-    let conditions: Option<Vec<Condition>> = row.take_json_or_null()?;
-    let summary = match phase {
-        Some(phase) => Some(ConditionSummary { phase: phase.parse().map_err(failed)?, since, reason, message }),
-        None => conditions.map(|conditions| ConditionSummary::from_conditions(&conditions)),
-    };
-    let summary = sequence.zip(summary);
-    Ok(AssignmentRecord { agent, stack, reported: ReportedAssignment { pending_removal, outcome, summary } })
+    let (sequence, report): (Option<Sequence>, Option<String>) = (row.take()?, row.take()?);
+    let outcome: Option<String> = row.take()?;
+    let summary = report.map(|report| read_report(&report)).transpose()?;
+    let outcome = outcome.map(|outcome| read_outcome(&outcome)).transpose()?;
+    let reported = ReportedAssignment { pending_removal, outcome, summary: sequence.zip(summary) };
+    Ok(AssignmentRecord { agent, stack, reported })
 }
 
-fn read_outcome(row: &mut Row) -> Result<Option<ReportedOutcome>, StoreError> {
-    let sequence: Option<Sequence> = row.take()?;
-    let (succeeded, reported_at, message) = (row.take()?, row.take()?, row.take()?);
-    Ok(sequence.map(|sequence| ReportedOutcome { sequence, succeeded, reported_at, message }))
+/// Reads a stored summary, or the conditions as JSON.
+fn read_report(text: &str) -> Result<ConditionSummary, StoreError> {
+    if text.starts_with('[') {
+        let conditions: Vec<Condition> = serde_json::from_str(text).map_err(failed)?;
+        return Ok(ConditionSummary::from_conditions(&conditions));
+    }
+    ConditionSummary::from_stored(text).map_err(failed)
+}
+
+/// Reads an outcome: its sequence, 1 if it is a success, its time, and the message of a failure.
+fn read_outcome(text: &str) -> Result<ReportedOutcome, StoreError> {
+    let mut words = text.splitn(4, ' ');
+    let mut number = || words.next().unwrap_or_default().parse::<i64>().map_err(failed);
+    let (sequence, succeeded, reported_at) = (Sequence(number()?), number()? != 0, number()?);
+    let message = words.next().filter(|message| !message.is_empty()).map(str::to_owned);
+    let reported_at = Timestamp::from_microsecond(reported_at).ok();
+    Ok(ReportedOutcome { sequence, succeeded, reported_at, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::records::ReportedPhase;
+
+    #[test]
+    fn a_report_is_a_summary_or_the_conditions_from_before_it_was_stored() {
+        let conditions = r#"[{"type": "Applied", "status": "False", "reason": "Failed", "message": "no room",
+            "lastTransitionTime": "1970-01-01T00:00:00Z"}]"#;
+        let expected = ConditionSummary {
+            phase: ReportedPhase::Failed,
+            since: Some(Timestamp::UNIX_EPOCH),
+            reason: Some("Failed".to_owned()),
+            message: Some("no room".to_owned()),
+        };
+        assert_eq!(read_report(conditions), Ok(expected.clone()));
+        assert_eq!(read_report(&expected.to_stored()), Ok(expected));
+    }
+
+    #[test]
+    fn an_outcome_has_the_message_of_a_failure() {
+        let failed = read_outcome("7 0 1000000 no room for it").unwrap();
+        assert_eq!((failed.sequence, failed.succeeded), (Sequence(7), false));
+        assert_eq!(failed.message.as_deref(), Some("no room for it"));
+        assert_eq!(read_outcome("7 1 0 ").unwrap().message, None);
+    }
 }

@@ -86,15 +86,10 @@ async fn write_summary(
     stack: StackId,
     status: Option<&NewStatus>,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE assignments SET status_sequence = ?3, status_phase = ?4, status_since = ?5, status_reason = ?6,
-                 status_message = ?7 WHERE agent_id = ?1 AND stack_id = ?2";
+    let sql = "UPDATE assignments SET status_sequence = ?3, status_summary = ?4 WHERE agent_id = ?1 AND stack_id = ?2";
     let sequence = status.map(|status| status.sequence);
-    let summary = status.map(|status| ConditionSummary::from_conditions(&status.conditions));
-    let phase = summary.as_ref().map(|summary| summary.phase.as_str());
-    let since = summary.as_ref().and_then(|summary| summary.since);
-    let reason = summary.as_ref().and_then(|summary| summary.reason.as_deref());
-    let message = summary.as_ref().and_then(|summary| summary.message.as_deref());
-    execute(session, sql, values![agent, stack, sequence, phase, since, reason, message]).await.map(drop)
+    let summary = status.map(|status| ConditionSummary::from_conditions(&status.conditions).to_stored());
+    execute(session, sql, values![agent, stack, sequence, summary]).await.map(drop)
 }
 
 async fn load_previous(
