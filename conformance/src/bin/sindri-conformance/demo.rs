@@ -70,7 +70,7 @@ struct Demo {
 impl Demo {
     fn new(workspace: Workspace) -> Result<Self, ExitReason> {
         let broker = workspace.start_broker().map_err(broken)?;
-        let cluster = workspace.sim_provider().start(&Options::default()).map_err(broken)?;
+        let cluster = workspace.sim_provider().full().start(&Options::default()).map_err(broken)?;
         let environment = vec![
             ("SINDRI_BROKER", broker.url.clone().into()),
             ("SINDRI_KEY_FILE", broker.key_file.clone().into()),

@@ -60,7 +60,7 @@ async fn rotate_key(broker: SocketAddr, agent: AgentId, key: &str) -> String {
     let mut response = String::new();
     in_time(stream.read_to_string(&mut response)).await.unwrap();
     let body: Value = serde_json::from_str(response.split_once("\r\n\r\n").unwrap().1).unwrap();
-    body["initial_pak"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
+    body["pak"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
