@@ -154,5 +154,8 @@ async fn a_policy_is_valid_and_outlives_the_deletion_of_its_stack() {
     delete(format!("{path}/sindri.dev%2Fsuspend")).await.expect_status(204);
     delete(format!("/stacks/{stack}")).await.expect_status(204);
     let policies = api.get(&fleet.agent.1, &format!("/agents/{}/policies", fleet.agent.0)).await.expect_status(200);
-    assert_eq!(policies.json()[0]["annotations"], json!({"sindri.dev/ignore": "/spec/replicas", "sindri.dev/removal": "release"}));
+    assert_eq!(
+        policies.json()[0]["annotations"],
+        json!({"sindri.dev/ignore": "/spec/replicas", "sindri.dev/removal": "release"})
+    );
 }
