@@ -255,10 +255,14 @@ fn simulation(engine: &[&str], all: bool) -> Result<Counts, String> {
 /// Random worlds of the test command, and of the nightly one.
 const WORLDS: &str = "100";
 const NIGHTLY_WORLDS: &str = "5000";
+/// Memory that they may need: a run gives back what it took.
+const WORLDS_MEGABYTES: &str = "300";
+const NIGHTLY_WORLDS_MEGABYTES: &str = "1000";
 
 fn random_worlds(all: bool) -> Result<Counts, String> {
     let count = if all { NIGHTLY_WORLDS } else { WORLDS };
-    check(Run::built("sindri-sim").args(["sim", "--worlds", count]))
+    let memory = if all { NIGHTLY_WORLDS_MEGABYTES } else { WORLDS_MEGABYTES };
+    check(Run::built("sindri-sim").args(["sim", "--worlds", count, "--memory-max", memory]))
 }
 
 /// Seeds per scenario whose traces are compared on each engine.
