@@ -8,6 +8,7 @@ use sindri_model::ObjectKey;
 
 use crate::declared_fields::has_declared_fields;
 use crate::object_key::with_default_namespace;
+use crate::worlds::PART_PREFIX;
 
 /// An object that a revision declares.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ impl DeclaredObject {
         let mut manifest = self.manifest.clone();
         // Fields that the manifest leaves to other field managers may have any value.
         IgnoredFields::from_metadata(&manifest["metadata"]).copy_live_values(&mut manifest, live);
-        has_declared_fields(live, &manifest)
+        has_declared_fields(live, &manifest) && !has_dropped_part(live, &manifest)
     }
 
     /// Returns true if it is applied once, and may be gone afterwards.
@@ -62,6 +63,12 @@ impl DeclaredObject {
     pub fn may_be_replaced(&self) -> bool {
         self.manifest["metadata"]["annotations"][REPLACE_ANNOTATION] == "true"
     }
+}
+
+/// Returns true if a live ConfigMap has a key that an earlier revision of a random world declared and this one does not.
+fn has_dropped_part(live: &Value, manifest: &Value) -> bool {
+    let mut keys = live["data"].as_object().into_iter().flat_map(serde_json::Map::keys);
+    keys.any(|key| key.starts_with(PART_PREFIX) && manifest["data"][key].is_null())
 }
 
 /// Returns true if an object is the namespace of another, or the CRD of its kind: then it stays as long as that one.
@@ -106,6 +113,19 @@ mod tests {
                     {apiVersion: v1, kind: Namespace, metadata: {name: shop}}]}\n---\n";
         let keys: Vec<String> = read_bundle(text).iter().map(|object| object.key.to_string()).collect();
         assert_eq!(keys, ["ConfigMap default/a", "apps/Deployment shop/b", "Namespace shop"]);
+    }
+
+    #[test]
+    fn a_live_object_with_a_part_that_the_revision_drops_is_not_as_declared() {
+        let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {n: '1', part-1: ''}}";
+        let declared = &read_bundle(text)[0];
+        let live = |data: Value| {
+            let mut live = declared.manifest.clone();
+            live["data"] = data;
+            live
+        };
+        assert!(declared.is_met_by(&live(serde_json::json!({"n": "1", "part-1": "", "of-a-person": ""}))));
+        assert!(!declared.is_met_by(&live(serde_json::json!({"n": "1", "part-1": "", "part-2": ""}))));
     }
 
     #[test]

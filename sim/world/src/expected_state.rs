@@ -8,6 +8,7 @@ use sindri_model::policy::{BRAKE_ANNOTATION, REMOVAL_ANNOTATION};
 use sindri_model::{AgentId, Checksum, GeneratorId, ObjectKey, RevisionId, StackId};
 
 use crate::declared_object::{DeclaredObject, read_bundle};
+use crate::wall_clock::wall_time;
 
 /// One instruction of the operator about a stack.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub enum Instruction {
         agent: Option<String>,
         /// False if the objects are kept.
         deletes_objects: bool,
+        /// Time at which it was instructed.
+        instructed: Timestamp,
     },
 }
 
@@ -67,6 +70,13 @@ pub enum TargetReason {
     Label(String),
 }
 
+/// That a stack is targeted at an agent.
+#[derive(Clone, Debug)]
+struct Targeting {
+    reasons: BTreeSet<TargetReason>,
+    since: Timestamp,
+}
+
 /// A stack as the operator knows it.
 #[derive(Clone, Debug)]
 pub struct ExpectedStack {
@@ -75,7 +85,7 @@ pub struct ExpectedStack {
     /// Every instruction, oldest first.
     pub instructions: Vec<Instruction>,
     /// Agents that it is targeted at, by name, with the reasons.
-    targets: BTreeMap<String, BTreeSet<TargetReason>>,
+    targets: BTreeMap<String, Targeting>,
     /// Names of all agents that it was ever targeted at.
     pub ever_targeted: BTreeSet<String>,
     /// Names of agents that had it when they were deleted at the broker. The operator has not said since whether their
@@ -150,7 +160,7 @@ impl ExpectedStack {
 
     fn instruct_removal(&mut self, agent: Option<String>) {
         let deletes_objects = !self.is_released_on_removal();
-        self.instructions.push(Instruction::Remove { agent, deletes_objects });
+        self.instructions.push(Instruction::Remove { agent, deletes_objects, instructed: wall_time() });
     }
 
     /// Returns true if a removal of it may have kept this object.
@@ -160,7 +170,8 @@ impl ExpectedStack {
 
     /// Records that it is targeted at an agent.
     pub fn target(&mut self, agent: &str, reason: TargetReason) {
-        self.targets.entry(agent.to_owned()).or_default().insert(reason);
+        let new = || Targeting { reasons: BTreeSet::new(), since: wall_time() };
+        self.targets.entry(agent.to_owned()).or_insert_with(new).reasons.insert(reason);
         self.ever_targeted.insert(agent.to_owned());
         self.undecided.remove(agent);
     }
@@ -168,12 +179,16 @@ impl ExpectedStack {
     /// Records that a reason why it is targeted at an agent was removed. The last one removes the stack there. Removing a
     /// target that names both removes the stack also from an agent that was created again.
     pub fn untarget(&mut self, agent: &str, reason: &TargetReason) {
-        if *reason != TargetReason::Id && self.targets.get(agent).is_none_or(|reasons| !reasons.contains(reason)) {
+        let targeting = self.targets.get_mut(agent);
+        let is_known = targeting.as_ref().is_some_and(|targeting| targeting.reasons.contains(reason));
+        if *reason != TargetReason::Id && !is_known {
             return;
         }
-        let reasons = self.targets.entry(agent.to_owned()).or_default();
-        reasons.remove(reason);
-        if reasons.is_empty() {
+        let is_last = targeting.is_none_or(|targeting| {
+            targeting.reasons.remove(reason);
+            targeting.reasons.is_empty()
+        });
+        if is_last {
             self.targets.remove(agent);
             self.undecided.remove(agent);
             self.instruct_removal(Some(agent.to_owned()));
@@ -208,6 +223,13 @@ impl ExpectedStack {
     /// Returns the revision that must be in an agent's cluster; `None` if the stack must not be there.
     pub fn must_exist_at(&self, agent: &str) -> Option<&SubmittedRevision> {
         (!self.is_deleted && self.targets.contains_key(agent)).then(|| self.revisions().next_back()).flatten()
+    }
+
+    /// Returns true if it declares an object in an agent's cluster, and has declared it since before this time.
+    pub fn has_declared_since(&self, agent: &str, key: &ObjectKey, time: Timestamp) -> bool {
+        let is_targeted = self.targets.get(agent).is_some_and(|targeting| targeting.since < time);
+        let newest = self.must_exist_at(agent).filter(|revision| revision.declares(key));
+        is_targeted && newest.is_some_and(|revision| revision.submitted < time)
     }
 
     /// Returns the revision that may be in an agent's cluster: the one that must be, or one that is undecided.

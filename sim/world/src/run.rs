@@ -205,11 +205,13 @@ impl Run<'_> {
         }
     }
 
-    /// Checks that there are some polls in a row in which no agent writes. A process that was killed may look converged
-    /// from outside and still have to complete its inventory, so after an exploration this may take a while.
+    /// Checks that there are some polls in a row in which no agent writes. A process that was killed, or whose pass was
+    /// interrupted by the end of a random world, may look converged from outside and still have to complete its inventory, so
+    /// this may take a while.
     fn check_idle(&mut self) -> Result<(), StepError> {
         let scenario = self.request.scenario;
-        let grace = if self.request.is_explored() { scenario.converges_within.0 } else { Duration::ZERO };
+        let may_end_late = self.request.is_explored() || scenario.world;
+        let grace = if may_end_late { scenario.converges_within.0 } else { Duration::ZERO };
         let end = self.world.now() + grace;
         loop {
             let before = self.count_writes()?;

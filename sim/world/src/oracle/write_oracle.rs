@@ -236,15 +236,17 @@ impl WriteOracle {
             matches!(instruction, Instruction::Submit(revision)
                 if revision.checksum.as_str() == annotation(CHECKSUM_ANNOTATION))
         });
-        let is_requested =
-            stack.instructions[last_written.unwrap_or(0)..].iter().any(|instruction| match instruction {
-                Instruction::Submit(revision) => !revision.declares(key) || revision.may_replace(key),
-                Instruction::Remove { agent, deletes_objects } => {
-                    *deletes_objects && agent.as_ref().is_none_or(|agent| *agent == self.cluster)
-                }
-            });
-        if is_requested {
-            return Ok(());
+        let requests = stack.instructions[last_written.unwrap_or(0)..].iter();
+        let mut requests = requests.filter_map(|instruction| match instruction {
+            Instruction::Submit(revision) if revision.declares(key) && !revision.may_replace(key) => None,
+            Instruction::Submit(revision) => Some(revision.submitted),
+            Instruction::Remove { agent, deletes_objects, instructed } => {
+                let is_here = agent.as_ref().is_none_or(|agent| *agent == self.cluster);
+                (*deletes_objects && is_here).then_some(*instructed)
+            }
+        });
+        if let Some(requested) = requests.next() {
+            return self.judge_moved(key, stack, requested, expected);
         }
         match self.created.get(&write.uid) {
             Some(created) if key.kind == "Namespace" => {
@@ -261,6 +263,26 @@ impl WriteOracle {
                 let message = format!("the agent of {} deleted {key}, which every revision declares", self.cluster);
                 Err(Violation { oracle: "no-wanted-object-deleted", message })
             }
+        }
+    }
+
+    /// Checks that no other stack declared an object before its stack dropped it: such an object moves, and is not deleted.
+    fn judge_moved(
+        &self,
+        key: &ObjectKey,
+        stack: &ExpectedStack,
+        dropped: Timestamp,
+        expected: &ExpectedState,
+    ) -> Result<(), Violation> {
+        let mut others = expected.stacks.iter().filter(|(_, other)| other.id != stack.id);
+        let heir = others.find(|(_, other)| other.has_declared_since(&self.cluster, key, dropped));
+        match heir.filter(|_| !expected.may_replace(key)) {
+            Some((heir, _)) => {
+                let message =
+                    format!("the agent of {} deleted {key}, which stack {heir} declared before", self.cluster);
+                Err(Violation { oracle: "no-wanted-object-deleted", message })
+            }
+            None => Ok(()),
         }
     }
 

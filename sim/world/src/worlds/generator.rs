@@ -9,6 +9,7 @@ use super::operators::{operate, submit_without};
 use super::people::act;
 use super::pools::{CLUSTERS, STACKS, choose, choose_weighted};
 use super::random_stack::RandomStack;
+use super::sequences::make_sequence;
 use crate::rng::SeededRng;
 use crate::scenario::{Fleet, Scenario, Span, Step};
 
@@ -71,8 +72,12 @@ impl Generator {
             self.end_faults(|due, _| due <= number);
             let index = (self.rng.next_u64() % self.stacks.len() as u64) as usize;
             let stack = &mut self.stacks[index];
-            match choose_weighted(&mut self.rng, &[(50, 0), (30, 1), (20, 2)]) {
+            match choose_weighted(&mut self.rng, &[(45, 0), (25, 1), (20, 2), (10, 3)]) {
                 1 if stack.is_submitted() => self.let_people_act(index, fleet),
+                3 if stack.is_submitted() => {
+                    let sequence = make_sequence(&mut self.rng, &mut self.stacks, index, fleet);
+                    self.let_operator_act(sequence);
+                }
                 2 if faults.is_some() => {
                     let (begin, end) = faults.make(&mut self.rng, fleet);
                     self.steps.extend(begin);

@@ -12,7 +12,8 @@ mod people;
 mod pools;
 mod random_stack;
 mod reduction;
+mod sequences;
 
 pub use generator::generate;
 pub use minimise::{Minimised, minimise};
-pub use pools::{INVALID_ANNOTATION, PERSON_FINALIZER, PERSON_LABEL, SECRET_CANARY};
+pub use pools::{INVALID_ANNOTATION, PART_PREFIX, PERSON_FINALIZER, PERSON_LABEL, SECRET_CANARY};

@@ -82,10 +82,21 @@ fn submit(rng: &mut SeededRng, stack: &mut RandomStack, agents: &[String]) -> St
     Step::Submit(Submit { stack: stack.name.to_owned(), bundle: None, yaml, to })
 }
 
+/// Makes the step that submits the next revision of a stack.
+pub fn submit_next(rng: &mut SeededRng, stack: &mut RandomStack) -> Step {
+    let text = stack.next_text(rng);
+    submit_text(stack, text)
+}
+
+/// Makes the step that submits a text.
+pub fn submit_text(stack: &RandomStack, text: String) -> Step {
+    Step::Submit(Submit { stack: stack.name.to_owned(), bundle: None, yaml: Some(text), to: None })
+}
+
 /// Makes the step that submits a revision without an object; none if it is the only one.
 pub fn submit_without(stack: &mut RandomStack, object: &str) -> Option<Step> {
-    let yaml = Some(stack.drop_object(object)?);
-    Some(Step::Submit(Submit { stack: stack.name.to_owned(), bundle: None, yaml, to: None }))
+    let text = stack.drop_object(object)?;
+    Some(submit_text(stack, text))
 }
 
 fn annotate(rng: &mut SeededRng, stack: String) -> Step {

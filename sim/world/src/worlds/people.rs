@@ -8,8 +8,9 @@ use super::random_stack::RandomStack;
 use crate::rng::SeededRng;
 use crate::scenario::{CreateObject, EditObject, ObjectRef, Step};
 
+/// Action of a person in a cluster.
 #[derive(Clone, Copy)]
-enum Action {
+pub enum Action {
     Edit,
     Delete,
     StripLabel,
@@ -40,11 +41,17 @@ const WEIGHTS: [(u64, Action); 11] = [
 /// Makes the steps of one action on an object of a stack, or near it.
 pub fn act(rng: &mut SeededRng, stack: &RandomStack, object: &str, clusters: &[String]) -> Vec<Step> {
     let cluster = choose(rng, clusters).clone();
+    let action = choose_weighted(rng, &WEIGHTS);
+    act_on(rng, stack, object, &cluster, action)
+}
+
+/// Makes the steps of this action in a cluster.
+pub fn act_on(rng: &mut SeededRng, stack: &RandomStack, object: &str, cluster: &str, action: Action) -> Vec<Step> {
     let edit = |merge: Value| {
-        Step::Edit(EditObject { cluster: cluster.clone(), object: object.to_owned(), merge, status: false })
+        Step::Edit(EditObject { cluster: cluster.to_owned(), object: object.to_owned(), merge, status: false })
     };
-    let remove = |object: String| Step::Remove(ObjectRef { cluster: cluster.clone(), object });
-    let step = match choose_weighted(rng, &WEIGHTS) {
+    let remove = |object: String| Step::Remove(ObjectRef { cluster: cluster.to_owned(), object });
+    let step = match action {
         Action::Edit => edit(choose_edit(rng, object)),
         Action::Delete => remove(object.to_owned()),
         Action::StripLabel => edit(json!({"metadata": {"labels": {STACK_LABEL: null}}})),
@@ -55,12 +62,12 @@ pub fn act(rng: &mut SeededRng, stack: &RandomStack, object: &str, clusters: &[S
         Action::CreateForeign => {
             let name = format!("person-{}", choose(rng, &["a", "b"]));
             let namespace = *choose(rng, &NAMESPACES);
-            create(&cluster, &name, namespace)
+            create(cluster, &name, namespace)
         }
-        Action::CreateDeclaredName => return create_declared_name(&cluster, object).into_iter().collect(),
+        Action::CreateDeclaredName => return create_declared_name(cluster, object).into_iter().collect(),
         // A client that knows nothing of the stack has an object of the same name.
         Action::ReplaceByForeign => {
-            let created = create_declared_name(&cluster, object);
+            let created = create_declared_name(cluster, object);
             return created.map_or(Vec::new(), |created| vec![remove(object.to_owned()), created]);
         }
         Action::DeleteNamespace => remove(format!("Namespace {}", choose(rng, &NAMESPACES[1..]))),

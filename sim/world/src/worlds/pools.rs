@@ -8,6 +8,8 @@ pub const CLUSTERS: [&str; 5] = ["east", "west", "north", "south", "center"];
 pub const STACKS: [&str; 8] = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"];
 /// Namespaces that bundles use; every cluster has `default`, the others have to be created.
 pub const NAMESPACES: [&str; 3] = ["default", "shop", "mall"];
+/// Prefix of keys in ConfigMaps that single revisions declare, and that only the agent writes.
+pub const PART_PREFIX: &str = "part-";
 /// Content of every Secret. It must appear in no log line, event, condition or trace.
 pub const SECRET_CANARY: &str = "canary-5f0e1d";
 /// Label of the objects that people create. The end of a world removes them.

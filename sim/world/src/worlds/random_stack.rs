@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sindri_agent::{PRUNE_ANNOTATION, REPLACE_ANNOTATION};
 
 use super::documents::{DocumentKind, choose_kind, make_document};
-use super::pools::{NAMESPACES, choose};
+use super::pools::{NAMESPACES, PART_PREFIX, choose};
 use crate::rng::SeededRng;
 
 /// Most documents of an ordinary revision.
@@ -62,6 +62,21 @@ impl RandomStack {
         let text = join_documents(&self.documents);
         self.texts.push(text.clone());
         Some(text)
+    }
+
+    /// Returns the document of an object.
+    pub fn find_document(&self, key: &str) -> Option<Value> {
+        self.documents.iter().find(|document| write_key(document) == key).cloned()
+    }
+
+    /// Makes the text of a revision with one document more.
+    pub fn add_document(&mut self, document: Value) -> String {
+        let key = write_key(&document);
+        self.documents.retain(|other| write_key(other) != key);
+        self.documents.push(document);
+        let text = join_documents(&self.documents);
+        self.texts.push(text.clone());
+        text
     }
 
     fn change_documents(&mut self, rng: &mut SeededRng) {
@@ -138,7 +153,7 @@ fn change_document(rng: &mut SeededRng, document: &Value) -> Value {
     let mut changed = document.clone();
     let number = rng.between(10, 99);
     match document["kind"].as_str().unwrap_or_default() {
-        "ConfigMap" => changed["data"] = json!({"n": number.to_string()}),
+        "ConfigMap" => changed["data"] = json!({"n": number.to_string(), format!("{PART_PREFIX}{}", number % 3): ""}),
         "Secret" => changed["stringData"]["n"] = json!(format!("{}{number}", super::pools::SECRET_CANARY)),
         "Widget" => changed["spec"] = json!({"size": number}),
         "Deployment" | "StatefulSet" => changed["spec"]["replicas"] = json!(number % 3),

@@ -148,7 +148,9 @@ impl Discovery {
         request.if_none_match = self.0.lock().await.etags[root].clone();
         let response = api.send_for_response(&request).await?;
         if response.status != StatusCode::NOT_MODIFIED {
-            let groups = parse_document(&response.read(&request)?);
+            let document: Value = response.read(&request)?;
+            let groups = parse_document(&document)
+                .ok_or_else(|| request.malformed(format!("{} is not a list of groups", document["kind"])))?;
             self.0.lock().await.replace_document(root, response.etag, groups);
         }
         Ok(())
@@ -168,7 +170,7 @@ impl Discovery {
         let operation = Operation::Other(format!("list the kinds of {}", api_version(group, version)));
         let resources = match api.send(&ApiRequest::get(operation, group_version_path(group, version))).await {
             Ok(list) => parse_resource_list(group, version, &list),
-            Err(error) if error.is_not_found() => return Ok(Vec::new()),
+            // The group was just listed with this version: a 404 proves nothing.
             Err(error) => return Err(error),
         };
         self.0.lock().await.set_types(group, version, &resources);
@@ -176,12 +178,12 @@ impl Discovery {
     }
 }
 
-/// Parses a discovery document, aggregated or not.
-fn parse_document(document: &Value) -> BTreeMap<String, Versions> {
+/// Parses a discovery document, aggregated or not; `None` if it is neither.
+fn parse_document(document: &Value) -> Option<BTreeMap<String, Versions>> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    match document["kind"].as_str() {
-        Some("APIGroupDiscoveryList") => list(&document["items"])
+    let groups = match document["kind"].as_str()? {
+        "APIGroupDiscoveryList" => list(&document["items"])
             .iter()
             .map(|group| {
                 let name = text(&group["metadata"]["name"]);
@@ -190,12 +192,12 @@ fn parse_document(document: &Value) -> BTreeMap<String, Versions> {
                 (name, versions)
             })
             .collect(),
-        Some("APIVersions") => {
+        "APIVersions" => {
             let versions =
                 list(&document["versions"]).iter().map(|version| (text(version), ServedTypes::Unlisted)).collect();
             BTreeMap::from([(String::new(), versions)])
         }
-        _ => list(&document["groups"])
+        "APIGroupList" => list(&document["groups"])
             .iter()
             .map(|group| {
                 let versions = list(&group["versions"]);
@@ -205,7 +207,9 @@ fn parse_document(document: &Value) -> BTreeMap<String, Versions> {
                 )
             })
             .collect(),
-    }
+        _ => return None,
+    };
+    Some(groups)
 }
 
 fn parse_aggregated_version(group: &str, version: &Value) -> (String, ServedTypes) {
@@ -254,7 +258,7 @@ mod tests {
     use serde_json::json;
 
     fn served(document: &Value, group: &str) -> Versions {
-        parse_document(document).remove(group).unwrap()
+        parse_document(document).unwrap().remove(group).unwrap()
     }
 
     #[test]
@@ -274,7 +278,7 @@ mod tests {
         };
         assert_eq!(kinds.iter().map(|kind| kind.plural.as_str()).collect::<Vec<_>>(), ["deployments"]);
         assert_eq!(served(&document, "metrics.example"), [("v1beta1".to_owned(), ServedTypes::Unlisted)]);
-        assert_eq!(parse_document(&document).get("gone.example"), None);
+        assert_eq!(parse_document(&document).unwrap().get("gone.example"), None);
     }
 
     #[test]

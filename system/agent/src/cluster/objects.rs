@@ -236,6 +236,11 @@ impl Cluster {
         Self { may_delete: false, ..self.clone() }
     }
 
+    /// Returns true if writes are authorized as those of a ServiceAccount.
+    pub(crate) fn is_impersonating(&self) -> bool {
+        self.api.impersonated_user.is_some()
+    }
+
     /// Returns a client of the same cluster whose writes, dry runs included, are authorized as those of a ServiceAccount.
     pub(crate) fn as_service_account(&self, account: Option<&ServiceAccount>) -> Self {
         let mut client = self.clone();
@@ -589,7 +594,6 @@ impl Cluster {
         let (operation, path) = (Operation::Object(verb, patch.key), [&patch.path, dry_run].concat());
         let mut request = ApiRequest::new(operation, Method::PATCH, path, patch.body.clone()).accepting(accept);
         request.content_type = APPLY_PATCH;
-        request.is_confidential = patch.resource.is_secret();
         let response = self.api.send_for_response(&request).await?;
         Ok((request, response))
     }
@@ -602,9 +606,8 @@ impl Cluster {
         object: &impl Serialize,
     ) -> Result<LiveObject, ClusterError> {
         let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.path(key.namespace.as_deref()));
-        let mut request = ApiRequest::new(Operation::Object("create", key), Method::POST, path, serialize(object))
+        let request = ApiRequest::new(Operation::Object("create", key), Method::POST, path, serialize(object))
             .accepting(METADATA);
-        request.is_confidential = resource.is_secret();
         let response = self.api.send_for_response(&request).await?;
         LiveObject::from_response(&request, resource, &response.read(&request)?)
     }
@@ -636,17 +639,32 @@ impl Cluster {
         }
     }
 
-    /// Removes the ownership label and annotations from the object with this UID, and changes nothing else. An object that
-    /// does not exist any more is fine.
-    pub(crate) async fn release(&self, resource: &ApiResource, key: &ObjectKey, uid: &str) -> Result<(), ClusterError> {
-        let patch = json!({"metadata": without_ownership(uid)});
-        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.object_path(key));
-        let mut request = ApiRequest::new(Operation::Object("release", key), Method::PATCH, path, serialize(&patch))
-            .accepting(METADATA);
+    /// Removes the ownership label and annotations from an object as `check` returns it, and changes nothing else. Checked before
+    /// each attempt as in [`Self::delete`].
+    pub(crate) async fn release<E, F>(&self, check: impl Fn() -> F) -> Result<Result<(), E>, ClusterError>
+    where
+        F: Future<Output = Result<Option<LiveObject>, E>>,
+    {
+        let attempt = || async {
+            match check().await {
+                Ok(Some(live)) => self.release_once(&live).await.map(Ok),
+                Ok(None) => Ok(Ok(())),
+                // The checks retry their own requests.
+                Err(refusal) => Ok(Err(refusal)),
+            }
+        };
+        self.attempt_checked(attempt).await
+    }
+
+    async fn release_once(&self, live: &LiveObject) -> Result<(), ClusterError> {
+        let patch = json!({"metadata": without_ownership(&live.uid, &live.resource_version)});
+        let path = format!("{}?fieldManager={FIELD_MANAGER}", live.resource.object_path(&live.key));
+        let operation = Operation::Object("release", &live.key);
+        let mut request = ApiRequest::new(operation, Method::PATCH, path, serialize(&patch)).accepting(METADATA);
         request.content_type = MERGE_PATCH;
-        match self.api.send_for_response(&request).await {
+        match self.api.send_without_retries(&request).await {
             Ok(_) => Ok(()),
-            Err(error) if error.proves_absence(&key.name) => Ok(()),
+            Err(error) if error.proves_absence(&live.key.name) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -662,14 +680,21 @@ impl Cluster {
                 Ok(Some(live)) if live.is_terminating => Ok(Ok(DeleteResult::Accepted)),
                 Ok(Some(live)) => self.delete_once(&live).await.map(Ok),
                 Ok(None) => Ok(Ok(DeleteResult::Absent)),
-                // The checks retry their own requests.
                 Err(refusal) => Ok(Err(refusal)),
             }
         };
+        self.attempt_checked(attempt).await
+    }
+
+    /// Repeats an attempt after failures that are worth a retry, and after conflicts.
+    async fn attempt_checked<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, ClusterError>
+    where
+        F: Future<Output = Result<T, ClusterError>>,
+    {
         for _ in 0..CHANGES_MAX {
             match self.api.retry(&attempt).await {
                 Err(error) if error.is_conflict() => {}
-                deleted => return deleted,
+                ended => return ended,
             }
         }
         self.api.retry(&attempt).await

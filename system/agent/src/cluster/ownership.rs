@@ -89,11 +89,11 @@ pub fn ensure_mapping<'a>(parent: &'a mut Value, field: &str) -> &'a mut Value {
     child
 }
 
-/// Returns a merge patch of metadata that removes the ownership label and annotations from the object with this UID.
-pub fn without_ownership(uid: &str) -> Value {
+/// Returns a merge patch of metadata that removes the ownership label and annotations from exactly this version of an object.
+pub fn without_ownership(uid: &str, resource_version: &str) -> Value {
     let annotations: Map<String, Value> =
         OWNERSHIP_ANNOTATIONS.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
-    json!({"uid": uid, "annotations": annotations, "labels": {STACK_LABEL: null}})
+    json!({"uid": uid, "resourceVersion": resource_version, "annotations": annotations, "labels": {STACK_LABEL: null}})
 }
 
 #[cfg(test)]

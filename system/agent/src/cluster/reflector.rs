@@ -124,23 +124,24 @@ impl Reflector {
         let mut pause = PAUSE_FIRST;
         loop {
             let started = Instant::now();
-            match self.list_and_watch(&resource, cluster, queue).await {
-                Ok(WatchEnd::ListAgain) => pause = PAUSE_FIRST,
+            let ended = self.list_and_watch(&resource, cluster, queue).await;
+            if started.elapsed() > PAUSE_MAX {
+                pause = PAUSE_FIRST;
+            }
+            match ended {
                 Ok(WatchEnd::NotServed) => {
                     self.lock().remove(&resource);
                     return;
                 }
-                Err(error) => {
-                    tracing::info!("{error}");
-                    // Events may be missed until the watch is open again.
-                    self.set_current(&resource, false);
-                    if started.elapsed() > PAUSE_MAX {
-                        pause = PAUSE_FIRST;
-                    }
-                    sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
+                Ok(WatchEnd::ListAgain) if started.elapsed() > PAUSE_MAX => continue,
+                // A server that responds to lists and to no watch is not asked without a pause.
+                Ok(WatchEnd::ListAgain) => tracing::info!("watch {}: its events have expired", resource.plural),
+                Err(error) => tracing::info!("{error}"),
             }
+            // Events may be missed until the watch is open again.
+            self.set_current(&resource, false);
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 

@@ -73,6 +73,11 @@ impl Operation<'_> {
             Self::Other(text) => text.as_str().into(),
         }
     }
+
+    /// Returns true if messages of the server may contain parts of a Secret, which no error and no log line shows.
+    fn is_confidential(&self) -> bool {
+        matches!(self, Self::Object(_, key) if key.group.is_empty() && key.kind == "Secret")
+    }
 }
 
 /// One request.
@@ -84,8 +89,6 @@ pub(super) struct ApiRequest<'a> {
     pub content_type: &'static str,
     pub if_none_match: Option<String>,
     pub body: Bytes,
-    /// True if messages of the server may contain parts of a Secret, which no error and no log line shows.
-    pub is_confidential: bool,
 }
 
 /// Response with a status below 400.
@@ -103,7 +106,7 @@ const IMPERSONATE_USER: &str = "impersonate-user";
 impl<'a> ApiRequest<'a> {
     pub(super) fn new(operation: Operation<'a>, method: Method, path: String, body: Bytes) -> Self {
         let (accept, content_type) = (JSON, JSON);
-        Self { operation, method, path, accept, content_type, if_none_match: None, body, is_confidential: false }
+        Self { operation, method, path, accept, content_type, if_none_match: None, body }
     }
 
     pub(super) fn get(operation: Operation<'a>, path: String) -> Self {
@@ -342,7 +345,7 @@ impl ApiClient {
             let (after, body) = (retry_after(&head.headers), read_body(request, body).await?);
             let operation = request.operation.to_failed();
             let error = ClusterError::from_response(operation, head.status.as_u16(), after, &body);
-            return Err(if request.is_confidential { error.without_content() } else { error });
+            return Err(if request.operation.is_confidential() { error.without_content() } else { error });
         }
         Ok((head, body))
     }

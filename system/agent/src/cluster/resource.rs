@@ -71,11 +71,6 @@ impl ApiResource {
         }
     }
 
-    /// Returns true for Secrets, whose content no error shows.
-    pub fn is_secret(&self) -> bool {
-        self.group.is_empty() && self.kind == "Secret"
-    }
-
     /// Returns the path of all objects, or of those in one namespace.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = group_version_path(&self.group, &self.version);

@@ -69,20 +69,18 @@ async fn preview_stack(
     let Observation { live, unreadable } =
         read_live_objects(cluster, &Reflector::default(), &desired, &inventory).await;
     let (inventory, live, drift) = (&inventory, &live, policy.drift);
-    let mut plan = make_plan(
-        &desired,
-        PlanInputs {
-            inventory,
-            live,
-            unreadable: &unreadable,
-            last_applied: None,
-            claims,
-            drift,
-            releases_all: policy.releases_on_removal,
-            is_impersonated: policy.service_account.is_some(),
-            ready: None,
-        },
-    )?;
+    let inputs = PlanInputs {
+        inventory,
+        live,
+        unreadable: &unreadable,
+        last_applied: None,
+        claims,
+        drift,
+        releases_all: policy.releases_on_removal,
+        is_impersonated: policy.service_account.is_some(),
+        ready: None,
+    };
+    let mut plan = make_plan(&desired, inputs)?;
     copy_ignored_fields(cluster, &mut plan.writes).await?;
     let mut changes = Vec::new();
     let mut unchanged = 0;
@@ -94,7 +92,7 @@ async fn preview_stack(
     plan.writes.retain(|write| changes.iter().any(|(key, lines)| *key == write.object.key && !lines.is_empty()));
     let search = ContentSearch { cluster, stack: desired.stack, inventory, claims: &|| claims.clone() };
     let foreign = search.find_all_foreign(&plan).await;
-    let excess = find_excess(&plan, inventory, &desired, &policy.brake);
+    let excess = find_excess(&plan, inputs, &desired, &policy.brake);
     let holds = find_adoption(&plan).into_iter().chain(excess);
     let holds: Vec<Hold> = holds.chain(find_single_holds(&plan, &foreign, &policy.brake)).collect();
     let mut text = String::new();

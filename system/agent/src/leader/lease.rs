@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster::write_gate::WriteGate;
 use crate::cluster::{ApiResource, Cluster, ClusterError};
+use crate::target::copy::has_copy;
 use crate::telemetry::readiness::{LeaderRole, NotReadyReason, OtherAgent, Readiness};
 
 /// Annotation of the Lease: name of the agent whose process holds it.
@@ -58,8 +59,21 @@ enum Attempt {
     Held(Box<LeaseSpec>),
     /// Another process holds it.
     HeldByOther(Box<Lease>),
-    /// It does not exist, and another process held it lately: that one creates it again, unless it has ended.
-    Deleted,
+    /// It does not exist, and another process may still act: that one creates it again, unless it has ended.
+    Absent,
+}
+
+/// Earlier observations of a process that reads the Lease again.
+#[derive(Clone, Copy)]
+struct EarlierObservations<'a> {
+    /// The Lease of another process, and true if it has not changed for as long as it is valid.
+    other: Option<(&'a LeaseSpec, bool)>,
+    /// Time for which it has been absent.
+    absent_for: Duration,
+    /// True if this process may write.
+    is_leading: bool,
+    /// True if this process has not read or held it yet.
+    is_new: bool,
 }
 
 impl LeaderLease<'_> {
@@ -68,10 +82,20 @@ impl LeaderLease<'_> {
         let mut seen: Option<(LeaseSpec, Instant)> = None;
         // Time and number of the acquisition of the Lease that this process last held.
         let mut held: Option<(Option<i64>, Option<i32>)> = None;
+        let mut absent_since: Option<Instant> = None;
         loop {
             let started = Instant::now();
-            let known = seen.as_ref().map(|(spec, since)| (spec, since.elapsed() >= VALID));
-            match timeout(ATTEMPT_MAX, self.attempt(known)).await {
+            let known = EarlierObservations {
+                other: seen.as_ref().map(|(spec, since)| (spec, since.elapsed() >= VALID)),
+                absent_for: absent_since.map_or(Duration::ZERO, |since| since.elapsed()),
+                is_leading: gate.is_open(),
+                is_new: seen.is_none() && held.is_none(),
+            };
+            let attempt = timeout(ATTEMPT_MAX, self.attempt(known)).await;
+            if matches!(attempt, Ok(Ok(Attempt::Held(_) | Attempt::HeldByOther(_)))) {
+                absent_since = None;
+            }
+            match attempt {
                 Ok(Ok(Attempt::Held(spec))) => {
                     seen = None;
                     // The API server stores microseconds.
@@ -96,7 +120,10 @@ impl LeaderLease<'_> {
                         seen = Some((spec, Instant::now()));
                     }
                 }
-                Ok(Ok(Attempt::Deleted)) => tracing::info!("the Lease was deleted; its holder may still act"),
+                Ok(Ok(Attempt::Absent)) => {
+                    tracing::info!("there is no Lease; another process may have held it, and may still act");
+                    absent_since.get_or_insert(started);
+                }
                 Ok(Err(error)) => tracing::info!("{error}"),
                 Err(_) => tracing::info!("the Lease: no response within {} s", ATTEMPT_MAX.as_secs()),
             }
@@ -133,11 +160,11 @@ impl LeaderLease<'_> {
 
     /// Takes the Lease if it is free, held by this process, or still the `known` one of another process and expired: the
     /// leader may have renewed it since it was last read.
-    async fn attempt(&self, known: Option<(&LeaseSpec, bool)>) -> Result<Attempt, ClusterError> {
-        let expired = known.filter(|(_, is_expired)| *is_expired).map(|(spec, _)| spec);
+    async fn attempt(&self, known: EarlierObservations<'_>) -> Result<Attempt, ClusterError> {
+        let expired = known.other.filter(|(_, is_expired)| *is_expired).map(|(spec, _)| spec);
         let Some(lease) = self.read().await? else {
-            if known.is_some_and(|(spec, is_expired)| !is_expired && !holder(spec).is_empty()) {
-                return Ok(Attempt::Deleted);
+            if !self.may_create(known).await? {
+                return Ok(Attempt::Absent);
             }
             self.cluster.ensure_agent_namespace().await?;
             return self.write(&Lease::default(), self.process.identity).await;
@@ -148,6 +175,16 @@ impl LeaderLease<'_> {
             return self.write(&lease, self.process.identity).await;
         }
         Ok(Attempt::HeldByOther(Box::new(lease)))
+    }
+
+    /// Returns true if no other process can still act by a Lease that was deleted: this one is the leader, the last holder
+    /// released it, it has been absent for as long as it would be valid, or no agent has ever worked in this cluster.
+    async fn may_create(&self, known: EarlierObservations<'_>) -> Result<bool, ClusterError> {
+        let is_released = known.other.is_some_and(|(spec, _)| holder(spec).is_empty());
+        if known.is_leading || is_released || known.absent_for >= VALID {
+            return Ok(true);
+        }
+        Ok(known.is_new && !has_copy(self.cluster).await?)
     }
 
     async fn read(&self) -> Result<Option<Lease>, ClusterError> {

@@ -1,6 +1,8 @@
 //! Asks the broker for the approval of deletions that are held back.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use sindri_client::Client;
 use sindri_model::wire::{ApprovalRequest, ApprovalState};
@@ -85,12 +87,20 @@ fn digest(desired: &DesiredStack, holds: &[Hold]) -> Checksum {
 /// would otherwise be requested again.
 fn digest_text(hold: &Hold) -> String {
     match hold {
-        Hold::TooMany { deletes, total } => format!("TooMany {{ deletes: {deletes}, of: {total} }}"),
-        // The same for the rest of the objects after an interruption.
+        Hold::TooMany { objects, total } => {
+            format!("TooMany {{ deletes: {}, of: {total}, objects: {} }}", objects.len(), checksum(objects))
+        }
+        // The same for the rest of the objects after an interruption: all are declared by this revision.
         Hold::Adoption { owners, .. } => format!("Adoption {{ owners: {owners:?} }}"),
         Hold::Data { key, uid } => format!("Data {{ key: {key:?}, uid: {uid:?} }}"),
         Hold::Foreign { key, uid, objects } => format!("Others {{ key: {key:?}, uid: {uid:?}, held: {objects:?} }}"),
     }
+}
+
+/// Returns the checksum of a set of objects, in any order.
+fn checksum(objects: &[Arc<ObjectKey>]) -> Checksum {
+    let objects: BTreeSet<String> = objects.iter().map(ToString::to_string).collect();
+    Checksum::compute(&objects.into_iter().collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns the foreign objects that an approval allows to delete.
@@ -104,8 +114,6 @@ fn approved_objects(holds: Vec<Hold>) -> ForeignObjects {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use sindri_model::ObjectKey;
 
     use super::*;
@@ -122,7 +130,10 @@ mod tests {
         let uid = || "7".to_owned();
         let foreign = Hold::Foreign { key: key("Namespace"), uid: uid(), objects: vec![key("A"), key("B")] };
         for (hold, expected) in [
-            (Hold::TooMany { deletes: 6, total: 11 }, "TooMany { deletes: 6, of: 11 }".to_owned()),
+            (
+                Hold::TooMany { objects: vec![key("B"), key("A")], total: 3 },
+                format!("TooMany {{ deletes: 2, of: 3, objects: {} }}", Checksum::compute("A shop/a\nB shop/a")),
+            ),
             (Hold::Data { key: key("C"), uid: uid() }, format!("Data {{ key: {}, uid: \"7\" }}", text("C"))),
             (
                 foreign,

@@ -43,9 +43,15 @@ impl DesiredObject {
     /// Returns the object as it is applied. With the UID of a live object it changes that one and no other: an apply that
     /// arrives late does not create the object again after it was deleted.
     pub fn to_patch(&self, uid: Option<&str>) -> ApplyPatch<'_> {
+        self.to_patch_of(uid, None)
+    }
+
+    /// The same for exactly this version of the live object.
+    pub fn to_patch_of(&self, uid: Option<&str>, resource_version: Option<&str>) -> ApplyPatch<'_> {
         let mut object = add_ownership(&self.manifest, &self.owner, &self.key);
-        if let Some(uid) = uid {
-            object["metadata"]["uid"] = json!(uid);
+        let conditions = [("uid", uid), ("resourceVersion", resource_version)];
+        for (field, value) in conditions.into_iter().filter_map(|(field, value)| Some((field, value?))) {
+            object["metadata"][field] = json!(value);
         }
         ApplyPatch::new(&self.resource, &self.key, &object)
     }

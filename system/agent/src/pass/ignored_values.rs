@@ -2,17 +2,30 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::desired::DesiredObject;
 use super::plan::Write;
 use crate::cluster::{Cluster, ClusterError};
 
-/// Sets ignored fields of the writes to their live values, so that applying does not change them.
+/// Sets ignored fields of the writes to their live values, so that the validation and the comparison see what is applied.
 pub async fn copy_ignored_fields(cluster: &Cluster, writes: &mut [Write]) -> Result<(), ClusterError> {
     for write in writes.iter_mut().filter(|write| !write.object.ignored.is_empty()) {
-        if let Some(live) = cluster.get(&write.object.resource, &write.object.key).await? {
-            let DesiredObject { ignored, manifest, .. } = Arc::make_mut(&mut write.object);
-            ignored.copy_live_values(manifest, &live);
-        }
+        (write.object, _) = read_ignored_fields(cluster, &write.object).await?;
     }
     Ok(())
+}
+
+/// Returns an object with its ignored fields set to their live values, and the live object if there is one.
+pub async fn read_ignored_fields(
+    cluster: &Cluster,
+    object: &Arc<DesiredObject>,
+) -> Result<(Arc<DesiredObject>, Option<Value>), ClusterError> {
+    let mut object = object.clone();
+    let live: Option<Value> = cluster.get(&object.resource, &object.key).await?;
+    if let Some(live) = &live {
+        let DesiredObject { ignored, manifest, .. } = Arc::make_mut(&mut object);
+        ignored.copy_live_values(manifest, live);
+    }
+    Ok((object, live))
 }

@@ -5,7 +5,7 @@
 //! one. The first chunk has the number of chunks, and each the checksum of its entries, so that a loss is noticed. Objects that are in no inventory are
 //! found by `observe::find_stack_objects`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -36,6 +36,15 @@ pub struct Entry {
     pub uid: Option<String>,
     /// Creation of an object that is applied once; `None` for other objects.
     pub once: Option<Creation>,
+    /// True if its deletion is part of the approval of [`Inventory::approved`].
+    pub is_delete_approved: bool,
+}
+
+impl Entry {
+    /// Creates the entry of an object that was not written yet.
+    pub fn new(key: Arc<ObjectKey>, resource: Arc<ApiResource>) -> Self {
+        Self { key, resource, uid: None, once: None, is_delete_approved: false }
+    }
 }
 
 /// Creation of an object that is applied once.
@@ -63,6 +72,8 @@ enum StoredEntries {
         once: Option<Checksum>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_delete_approved: bool,
     },
 }
 
@@ -73,14 +84,16 @@ impl StoredEntries {
     fn from_entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Self> {
         let mut grouped: BTreeMap<&ApiResource, Vec<StoredObject>> = BTreeMap::new();
         let mut stored = Vec::new();
-        for Entry { key, resource, uid, once } in entries {
-            if once.is_none() && (&key.group, &key.kind) == (&resource.group, &resource.kind) {
+        for Entry { key, resource, uid, once, is_delete_approved } in entries {
+            let is_plain = once.is_none() && !is_delete_approved;
+            if is_plain && (&key.group, &key.kind) == (&resource.group, &resource.kind) {
                 let object = (key.namespace.clone(), key.name.clone(), uid.clone());
                 grouped.entry(resource).or_default().push(object);
             } else {
                 let (key, resource) = (ObjectKey::clone(key), ApiResource::clone(resource));
                 let (once, failure) = once.clone().map_or((None, None), |once| (Some(once.manifest), once.failure));
-                stored.push(Self::Single { key, resource, uid: uid.clone(), once, failure });
+                let (uid, is_delete_approved) = (uid.clone(), *is_delete_approved);
+                stored.push(Self::Single { key, resource, uid, once, failure, is_delete_approved });
             }
         }
         let grouped = grouped.into_iter();
@@ -91,14 +104,15 @@ impl StoredEntries {
     fn into_entries(self) -> Vec<Entry> {
         let (resource, objects) = match self {
             Self::Grouped { resource, objects } => (Arc::new(resource), objects),
-            Self::Single { key, resource, uid, once, failure } => {
+            Self::Single { key, resource, uid, once, failure, is_delete_approved } => {
                 let once = once.map(|manifest| Creation { manifest, failure });
-                return vec![Entry { key: Arc::new(key), resource: Arc::new(resource), uid, once }];
+                let entry = Entry::new(Arc::new(key), Arc::new(resource));
+                return vec![Entry { uid, once, is_delete_approved, ..entry }];
             }
         };
         let entry = |(namespace, name, uid): StoredObject| {
             let key = Arc::new(resource.object_key(namespace.as_deref(), &name));
-            Entry { key, resource: resource.clone(), uid, once: None }
+            Entry { uid, ..Entry::new(key, resource.clone()) }
         };
         objects.into_iter().map(entry).collect()
     }
@@ -156,8 +170,9 @@ pub struct Inventory {
     pub begun: Option<RevisionPosition>,
     /// Last revision of which every write succeeded.
     pub applied: Option<RevisionPosition>,
-    /// Revision whose deletion of much of the stack was approved. After an interruption the rest needs no new approval.
-    pub approved: Option<RevisionId>,
+    /// Revision whose deletion of much of the stack was approved. After an interruption the rest of the approved objects needs no
+    /// new approval; others do.
+    approved: Option<RevisionId>,
 }
 
 /// Completeness of an inventory as it was read.
@@ -253,6 +268,20 @@ impl Inventory {
                 creation.failure = health.err().map(|reason| reason.chars().take(FAILURE_CHARS_MAX).collect());
             }
         }
+    }
+
+    /// Records that the deletion of these objects, which a revision drops, was approved.
+    pub fn approve_deletes(&mut self, revision: RevisionId, objects: &[Arc<ObjectKey>]) {
+        self.approved = Some(revision);
+        let objects: BTreeSet<&ObjectKey> = objects.iter().map(|key| &**key).collect();
+        for entry in self.chunks.iter_mut().flat_map(BTreeMap::values_mut) {
+            entry.is_delete_approved = objects.contains(&*entry.key);
+        }
+    }
+
+    /// Returns true if the deletion of an object, which a revision drops, was approved.
+    pub fn is_delete_approved(&self, revision: RevisionId, key: &ObjectKey) -> bool {
+        self.approved == Some(revision) && self.get(key).is_some_and(|entry| entry.is_delete_approved)
     }
 
     /// Forgets that objects in these namespaces were created.
@@ -386,10 +415,26 @@ pub async fn save_inventory(
     before: &Inventory,
     after: &Inventory,
 ) -> Result<ChunkVersions, InventoryError> {
+    save_inventory_with(cluster, stack, before, after, &[]).await
+}
+
+/// The same, and writes the chunks of these objects also if they have not changed: a success proves that they can be written.
+pub async fn save_inventory_with(
+    cluster: &Cluster,
+    stack: StackId,
+    before: &Inventory,
+    after: &Inventory,
+    proven: &[&ObjectKey],
+) -> Result<ChunkVersions, InventoryError> {
+    let is_proven = |index: &usize| {
+        let chunk = after.chunks.get(*index);
+        chunk.is_some_and(|chunk| proven.iter().any(|key| chunk.contains_key(*key)))
+    };
     let positions = |inventory: &Inventory| (inventory.begun, inventory.applied, inventory.approved);
     let header = |inventory: &Inventory| (positions(inventory), inventory.chunk_count());
     let has_changed = |index: &usize| {
-        before.chunks.get(*index) != after.chunks.get(*index) || (*index == 0 && header(before) != header(after))
+        let is_header_changed = *index == 0 && header(before) != header(after);
+        is_header_changed || before.chunks.get(*index) != after.chunks.get(*index) || is_proven(index)
     };
     let changed: Vec<usize> = (0..after.chunk_count()).filter(has_changed).collect();
     if !changed.is_empty() && *before == Inventory::new(before.chunk_entries_max) {
@@ -522,7 +567,7 @@ mod tests {
             namespace: Some("shop".into()),
             name: format!("object-{number}"),
         };
-        Entry { key: Arc::new(key), resource: config_maps(), uid: None, once: None }
+        Entry::new(Arc::new(key), config_maps())
     }
 
     /// Serializes an inventory and reads it again.
@@ -596,23 +641,15 @@ mod tests {
     fn entries_of_every_form_are_read_as_they_were_written() {
         let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
         let with_uid = Entry { uid: Some("7".into()), ..entry(1) };
-        let cluster_scoped = Entry {
-            key: Arc::new(ObjectKey {
-                group: String::new(),
-                kind: "Namespace".into(),
-                namespace: None,
-                name: "shop".into(),
-            }),
-            resource: Arc::new(ApiResource::from_cluster_type::<Namespace>()),
-            uid: None,
-            once: None,
-        };
+        let namespaces = Arc::new(ApiResource::from_cluster_type::<Namespace>());
+        let cluster_scoped = Entry::new(Arc::new(namespaces.object_key(None, "shop")), namespaces);
         let mut renamed = entry(2);
         Arc::make_mut(&mut renamed.key).kind = "Renamed".into();
         let creation = Creation { manifest: Checksum::compute("a"), failure: Some("BackoffLimitExceeded".to_owned()) };
         let once = Entry { once: Some(creation), ..entry(3) };
         let mut inventory = Inventory::default();
         [entry(0), with_uid, cluster_scoped, renamed, once].into_iter().for_each(|entry| inventory.insert(entry));
+        inventory.approve_deletes("20000000-0000-4000-8000-000000000000".parse().unwrap(), &[entry(0).key]);
         assert_eq!(reread(stack, &inventory), inventory);
     }
 

@@ -221,12 +221,8 @@ pub async fn find_stack_objects(
             }
         };
         let owned = objects.into_iter().filter(|object| object.ownership.proves_owner(stack, &object.key));
-        entries.extend(owned.map(|LiveObject { key, resource, uid, .. }| Entry {
-            key,
-            resource,
-            uid: Some(uid),
-            once: None,
-        }));
+        let to_entry = |LiveObject { key, resource, uid, .. }| Entry { uid: Some(uid), ..Entry::new(key, resource) };
+        entries.extend(owned.map(to_entry));
     }
     Ok(entries)
 }

@@ -122,6 +122,6 @@ fn record_creation(inventory: &mut Inventory, object: &DesiredObject) {
         let uid = known.and_then(|entry| entry.uid.clone());
         let (key, resource) = (object.key.clone(), object.resource.clone());
         let creation = Creation { manifest: manifest.clone(), failure: None };
-        inventory.insert(Entry { key, resource, uid, once: Some(creation) });
+        inventory.insert(Entry { uid, once: Some(creation), ..Entry::new(key, resource) });
     }
 }

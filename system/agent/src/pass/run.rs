@@ -123,7 +123,7 @@ impl Pass<'_> {
             return Ok(summary);
         }
         let mut approval = ApprovalDecision::NotNeeded;
-        let excess = find_excess(&plan, inventory, desired, &self.policy.brake);
+        let excess = find_excess(&plan, inputs, desired, &self.policy.brake);
         let has_excess = excess.is_some();
         let holds: Vec<Hold> = find_adoption(&plan).into_iter().chain(excess).collect();
         if !holds.is_empty() {
@@ -134,7 +134,8 @@ impl Pass<'_> {
                 return Ok(PassSummary { held, drifted, unreadable, ..PassSummary::default() });
             }
             if has_excess {
-                plan.inventory_ahead.approved = Some(desired.revision);
+                let objects: Vec<_> = plan.all_deletes().cloned().collect();
+                plan.inventory_ahead.approve_deletes(desired.revision, &objects);
             }
         }
         log_plan(desired, &plan, &claims.name(desired.stack));

@@ -10,12 +10,14 @@ use std::time::Duration;
 use sindri_client::Client;
 use sindri_process::Config;
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::settings::{PAK, PAK_FILE};
 
 /// Number of bytes of the file that are read.
 const FILE_BYTES_MAX: u64 = 4 * 1024;
+/// Time limit of a read while the agent runs.
+const READ_MAX: Duration = Duration::from_secs(10);
 /// Permission bits of other users. The group may read the file, because that is how a pod sees a mounted Secret.
 const OTHER_USERS: u32 = 0o007;
 
@@ -74,11 +76,17 @@ impl KeyFile {
     /// Reads the file in each interval, and lets the client use another key.
     pub async fn watch(&self) -> Infallible {
         let Some(path) = &self.path else { return std::future::pending().await };
-        let mut problem = None;
+        let (mut problem, mut read) = (None, None);
         loop {
             sleep(self.interval).await;
-            let replaced = read_file(path).map_err(|error| error.to_string());
-            let replaced = replaced.and_then(|key| self.broker.replace_key(&key).map_err(|error| error.to_string()));
+            let key = read_on_other_thread(path).await;
+            // A file that is being written has another content at the next read.
+            let is_complete = key.is_err() || key.as_ref().ok() == read.as_ref();
+            read = key.as_ref().ok().cloned();
+            if !is_complete {
+                continue;
+            }
+            let replaced = key.and_then(|key| self.broker.replace_key(&key).map_err(|error| error.to_string()));
             match replaced {
                 Ok(is_new) => {
                     problem = None;
@@ -97,9 +105,25 @@ impl KeyFile {
     }
 }
 
+/// Reads the file, without holding up everything else while its file system does not respond.
+#[expect(clippy::disallowed_methods, reason = "simulated agents have no key file")]
+async fn read_on_other_thread(path: &Path) -> Result<String, String> {
+    let owned = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || read_file(&owned));
+    match timeout(READ_MAX, read).await {
+        Ok(Ok(key)) => key.map_err(|error| error.to_string()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("the key file {} cannot be read within {} s", path.display(), READ_MAX.as_secs())),
+    }
+}
+
 fn read_file(path: &Path) -> Result<String, KeyError> {
     let path_text = path.display().to_string();
     let to_error = |source| KeyError::File { path: path_text.clone(), source };
+    // To open a pipe would wait for its writer.
+    if !path.metadata().map_err(to_error)?.is_file() {
+        return Err(to_error(io::Error::other("it is not a regular file")));
+    }
     let file = File::open(path).map_err(to_error)?;
     // Checks the open file, because its path may refer to another file by now.
     let mode = file.metadata().map_err(to_error)?.permissions().mode() & 0o7777;

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use sindri_model::{ObjectKey, StackId};
 
 use super::backoff::Backoff;
+use super::recheck::Recheck;
 use super::result::{DeleteError, GONE_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError, DeleteResult, LiveObject};
 use crate::pass::content::{Content, ContentSearch};
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Delete, ForeignObjects, is_owned};
+use crate::pass::plan::{Delete, ForeignObjects};
 use crate::pass::stage::{DeleteOrder, Stage};
 use crate::target::instruction::Instruction;
 
@@ -136,21 +137,16 @@ impl Deleter<'_> {
     /// Reads an object that is to be deleted, and checks that it still may be. Returns `None` if it is gone, or if another
     /// client has created a new one: that is not an object of the stack.
     async fn check(&self, delete: &Delete) -> Result<Option<LiveObject>, DeleteError> {
-        let (entry, key) = (&delete.entry, &delete.entry.key);
-        let live = self.cluster.get_metadata(&entry.resource, key).await?.filter(|live| live.uid == delete.uid);
-        let is_changed = |live: &LiveObject| live.is_prune_disabled || !is_owned(self.stack, entry, live);
-        if live.as_ref().is_some_and(is_changed) {
-            return Err(DeleteError::Changed(key.clone()));
+        let recheck = Recheck { cluster: self.cluster, stack: self.stack, instruction: self.instruction };
+        let live = recheck.read(&delete.entry, &delete.uid).await?;
+        if live.as_ref().is_some_and(|live| live.is_prune_disabled) {
+            return Err(DeleteError::Changed(delete.entry.key.clone()));
         }
         // Last, because no precondition of the delete covers it.
         if live.is_some() && delete.order.has_content() {
             self.check_content(delete).await?;
         }
-        // Another stack may declare it by now, and takes it over.
-        let is_claimed = self.instruction.claims().other_claimant(self.stack, key).is_some();
-        if is_claimed || !self.instruction.is_current() {
-            return Err(DeleteError::Interrupted(key.clone()));
-        }
+        recheck.check_instruction(&delete.entry)?;
         Ok(live)
     }
 

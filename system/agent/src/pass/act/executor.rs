@@ -12,11 +12,12 @@ use sindri_model::{ObjectKey, StackId};
 use super::delete::Deleter;
 use super::namespaces::NamespaceRollback;
 use super::once::OnceRecorder;
+use super::recheck::Recheck;
 use super::result::{ActError, ActResult, DeleteError};
 use super::write::{ValidationResult, Writer};
 use crate::cluster::{AppliedObject, Cluster};
-use crate::pass::inventory::{Inventory, RevisionPosition, save_inventory};
-use crate::pass::plan::{Delete, ForeignObjects, Plan};
+use crate::pass::inventory::{Inventory, RevisionPosition, save_inventory, save_inventory_with};
+use crate::pass::plan::{Delete, ForeignObjects, Plan, Write};
 use crate::target::instruction::Instruction;
 
 /// Executes the plans of one stack.
@@ -45,10 +46,10 @@ impl Executor<'_> {
         let mut result = ActResult { terminating, ..ActResult::default() };
         let mut created = Vec::new();
         let before = self.inventory.clone();
-        let writer = Writer { cluster: self.cluster, stack: self.stack, inventory: &before };
+        let (cluster, stack, instruction) = (self.cluster, self.stack, self.instruction);
+        let writer = Writer { cluster, stack, inventory: &before, instruction };
         let recorder = OnceRecorder::new(self.inventory_cluster, self.stack, self.inventory);
         if let Err(error) = writer.write_all(plan, validation, &recorder, &mut result, &mut created).await {
-            let (cluster, stack, instruction) = (self.cluster, self.stack, self.instruction);
             let rollback = NamespaceRollback { cluster, stack, inventory: self.inventory, instruction };
             let deleted = rollback.delete(&created, &result).await;
             let mut after = self.inventory_after(&result);
@@ -87,13 +88,15 @@ impl Executor<'_> {
             return Ok((released, errors));
         }
         let mut after = self.inventory.clone();
+        let recheck = Recheck { cluster: self.cluster, stack: self.stack, instruction: self.instruction };
         for Delete { entry, uid, .. } in releases {
-            match self.cluster.release(&entry.resource, &entry.key, uid).await {
-                Ok(()) => {
+            match self.cluster.release(|| recheck.read_current(entry, uid)).await {
+                Ok(Ok(())) => {
                     tracing::info!("released {}", entry.key);
                     after.remove(&entry.key);
                     released.push(entry.key.clone());
                 }
+                Ok(Err(refusal)) => errors.push(refusal),
                 Err(error) => errors.push(error.into()),
             }
         }
@@ -124,8 +127,10 @@ impl Executor<'_> {
     /// Stores the inventory before the first write. Validation writes nothing and runs at the same time, unless namespaces
     /// or CRDs are written first. If the inventory cannot be stored, validation is cancelled.
     async fn prepare<'a>(&mut self, plan: &'a Plan) -> Result<Option<ValidationResult<'a>>, ActError> {
-        let save = save_inventory(self.inventory_cluster, self.stack, self.inventory, &plan.inventory_ahead);
-        let save = save.map_err(ActError::from);
+        // The creation of an object that is applied once is recorded after it: if that is impossible, nothing is created.
+        let once: Vec<&ObjectKey> = plan.writes.iter().filter_map(Write::created_once).collect();
+        let (cluster, stack, ahead) = (self.inventory_cluster, self.stack, &plan.inventory_ahead);
+        let save = save_inventory_with(cluster, stack, self.inventory, ahead, &once).map_err(ActError::from);
         let writer = self.writer();
         let (versions, validation) = match plan.split_at_validation() {
             ([], rest) => {
@@ -140,7 +145,8 @@ impl Executor<'_> {
     }
 
     fn writer(&self) -> Writer<'_> {
-        Writer { cluster: self.cluster, stack: self.stack, inventory: self.inventory }
+        let Self { cluster, stack, instruction, .. } = *self;
+        Writer { cluster, stack, inventory: self.inventory, instruction }
     }
 
     async fn save(&mut self, after: Inventory) -> Result<(), ActError> {

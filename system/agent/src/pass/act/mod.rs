@@ -5,6 +5,7 @@ mod delete;
 mod executor;
 mod namespaces;
 mod once;
+mod recheck;
 mod replace;
 mod result;
 mod write;

@@ -56,7 +56,10 @@ impl NamespaceRollback<'_> {
                 }
                 Ok(Ok(_)) => tracing::info!("deleted {}, which the failed pass had created", namespace.key),
                 Err(error) => {
-                    tracing::warn!("could not delete {}, which the failed pass had created: {error}", namespace.key)
+                    tracing::warn!("could not delete {}, which the failed pass had created: {error}", namespace.key);
+                    if !error.is_inconclusive() {
+                        continue;
+                    }
                 }
             }
             deleted.push(namespace.key.name.clone());

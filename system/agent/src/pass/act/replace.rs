@@ -5,12 +5,13 @@ use serde_json::Value;
 use sindri_model::{ObjectKey, StackId};
 
 use super::backoff::Backoff;
-use super::result::{ActError, GONE_WAIT_MAX};
+use super::recheck::Recheck;
+use super::result::{ActError, DeleteError, GONE_WAIT_MAX};
 use crate::cluster::ownership::add_ownership;
 use crate::cluster::{ApplyMode, ApplyPatch, Cluster, ClusterError};
 use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Write, is_owned};
-use crate::pass::stage::Stage;
+use crate::pass::stage::{DeleteOrder, Stage};
 
 /// Unused name under which the object is validated as a new one.
 const CHECK_NAME: &str = "sindri-check-before-replacing";
@@ -26,6 +27,12 @@ pub async fn check_replaceable(
     let object = &write.object;
     if has_content(&object.key) {
         return Err(rejection.with_hint("it is not replaced: its content would be deleted with it"));
+    }
+    if cluster.is_impersonating() && DeleteOrder::from_impersonated_key(&object.key) == DeleteOrder::Permissions {
+        // The dry run below has the permissions that the delete may take away.
+        return Err(
+            rejection.with_hint("it is not replaced: the ServiceAccount of the stack could lose its permissions")
+        );
     }
     let Some(live) = cluster.get_metadata(&object.resource, &object.key).await? else { return Err(rejection) };
     if !inventory.get(&object.key).is_some_and(|entry| is_owned(stack, entry, &live)) {
@@ -45,35 +52,37 @@ pub async fn check_replaceable(
     }
 }
 
-/// Deletes the object that is to be replaced, and waits until it is gone. Before each attempt it must still belong to the stack.
+/// Deletes the object that is to be replaced, and waits until it is gone. Before each attempt it must still belong to the stack,
+/// no other stack may declare it, and the instruction must be current.
 pub async fn delete_for_replacement(
-    cluster: &Cluster,
-    stack: StackId,
+    recheck: Recheck<'_>,
     inventory: &Inventory,
     write: &Write,
     uid: &str,
 ) -> Result<(), ActError> {
-    let object = &write.object;
-    let read = || async {
-        let live = cluster.get_metadata(&object.resource, &object.key).await?.filter(|live| live.uid == uid);
-        let is_owned = |live| inventory.get(&object.key).is_some_and(|entry| is_owned(stack, entry, live));
-        match live {
-            Some(live) if !is_owned(&live) => Err(ActError::HandedOver { key: object.key.clone() }),
-            live => Ok(live),
-        }
-    };
+    let key = &write.object.key;
+    let Some(entry) = inventory.get(key) else { return Err(ActError::HandedOver { key: key.clone() }) };
     let mut backoff = Backoff::new(GONE_WAIT_MAX);
     // A delete of an object that changed after it was read is repeated.
-    while let Some(live) = read().await? {
+    while let Some(live) = recheck.read(entry, uid).await.map_err(to_act_error)? {
         if !live.is_terminating {
-            cluster.delete(read).await??;
-            tracing::info!("deleted {}, which is replaced", object.key);
+            recheck.cluster.delete(|| recheck.read_current(entry, uid)).await?.map_err(to_act_error)?;
+            tracing::info!("deleted {key}, which is replaced");
         }
         if !backoff.pause().await {
-            return Err(ActError::NotReplaced { key: object.key.clone() });
+            return Err(ActError::NotReplaced { key: key.clone() });
         }
     }
     Ok(())
+}
+
+fn to_act_error(error: DeleteError) -> ActError {
+    match error {
+        DeleteError::Changed(key) => ActError::HandedOver { key },
+        DeleteError::Interrupted(_) => ActError::Interrupted,
+        DeleteError::Cluster(error) => error.into(),
+        other => ActError::Deletes(vec![other]),
+    }
 }
 
 /// Removes the addresses and ports of a Service that the live one has: they are free when it is deleted.

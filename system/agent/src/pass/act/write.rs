@@ -10,6 +10,7 @@ use sindri_model::StackId;
 use super::backoff::Backoff;
 use super::namespaces::CreatedNamespace;
 use super::once::OnceRecorder;
+use super::recheck::Recheck;
 use super::replace::{check_replaceable, delete_for_replacement};
 use super::result::{ActError, ActResult, SERVED_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
@@ -17,10 +18,14 @@ use crate::cluster::{
     ApiResource, AppliedObject, ApplyMode, ApplyPatch, Cluster, ClusterError, FailedOperation, LiveObject,
 };
 use crate::panics::catch_panic;
+use crate::pass::ignored_values::read_ignored_fields;
 use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Plan, Write};
 use crate::pass::stage::Stage;
+use crate::target::instruction::Instruction;
 
+/// Number of times that an object is read again because it changed between the read and the apply.
+const CONFLICTS_MAX: u32 = 5;
 /// Number of objects that are named in one log line.
 const NAMED_MAX: usize = 20;
 
@@ -52,6 +57,8 @@ pub struct Writer<'c> {
     pub stack: StackId,
     /// Inventory of the stack.
     pub inventory: &'c Inventory,
+    /// Instruction that the pass executes.
+    pub instruction: &'c Instruction<'c>,
 }
 
 impl Writer<'_> {
@@ -169,18 +176,31 @@ impl Writer<'_> {
 
     async fn apply(&self, prepared: &PreparedWrite<'_>) -> Result<AppliedObject, ActError> {
         let Some(uid) = &prepared.replaced_uid else {
-            return self.send(self.cluster, prepared.write, &prepared.patch).await;
+            return match prepared.write.object.ignored.is_empty() {
+                true => Ok(self.cluster.apply(&prepared.patch, ApplyMode::Persist).await?),
+                false => self.apply_with_live_values(prepared.write).await,
+            };
         };
-        // Both steps are made to their end, even if a newer revision waits.
+        let recheck = Recheck { cluster: self.cluster, stack: self.stack, instruction: self.instruction };
+        delete_for_replacement(recheck, self.inventory, prepared.write, uid).await?;
+        // Once the old object is deleted the new one is created, even if a newer revision waits.
         let cluster = self.cluster.with_all_retries();
-        delete_for_replacement(&cluster, self.stack, self.inventory, prepared.write, uid).await?;
-        self.send(&cluster, prepared.write, &prepared.write.object.to_patch(None)).await
+        Ok(cluster.apply(&prepared.write.object.to_patch(None), ApplyMode::Persist).await?)
     }
 
-    async fn send(&self, cluster: &Cluster, write: &Write, patch: &ApplyPatch<'_>) -> Result<AppliedObject, ActError> {
-        let applied = cluster.apply(patch, ApplyMode::Persist).await?;
-        tracing::debug!("applied {}", write.object.key);
-        Ok(applied)
+    /// Applies an object with the values that ignored fields have at this moment: earlier writes of the pass may have taken
+    /// long. An attempt is valid for the object as it was read.
+    async fn apply_with_live_values(&self, write: &Write) -> Result<AppliedObject, ActError> {
+        let mut conflicts = 0;
+        loop {
+            let (object, live) = read_ignored_fields(self.cluster, &write.object).await?;
+            let version = live.as_ref().and_then(|live| live["metadata"]["resourceVersion"].as_str());
+            let patch = object.to_patch_of(write.uid.as_deref(), version);
+            match self.cluster.apply(&patch, ApplyMode::Persist).await {
+                Err(error) if error.is_conflict() && conflicts < CONFLICTS_MAX => conflicts += 1,
+                applied => return Ok(applied?),
+            }
+        }
     }
 
     /// Validates every object by a dry run, and collects every rejection.

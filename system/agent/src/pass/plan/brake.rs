@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use sindri_model::ObjectKey;
 
+use super::planner::{PlanInputs, is_owned};
 use super::steps::Plan;
 use crate::pass::desired::{DesiredStack, Goal};
-use crate::pass::inventory::Inventory;
+use crate::pass::inventory::Entry;
 use crate::pass::stage::Stage;
 use crate::settings::Brake;
 
@@ -24,8 +25,8 @@ const NAMED_MAX: usize = 10;
 pub enum Hold {
     /// The whole revision, because it would delete most of its stack.
     TooMany {
-        /// Number of objects that it would delete.
-        deletes: usize,
+        /// Objects that it would delete.
+        objects: Vec<Arc<ObjectKey>>,
         /// Number of objects of the stack.
         total: usize,
     },
@@ -67,7 +68,9 @@ impl Hold {
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooMany { deletes, total } => write!(f, "the revision would delete {deletes} of {total} objects"),
+            Self::TooMany { objects, total } => {
+                write!(f, "the revision would delete {} of {total} objects", objects.len())
+            }
             Self::Adoption { owners, objects } => {
                 let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
                 let (objects, owners) = (list_objects(objects), owners.join(", "));
@@ -102,15 +105,21 @@ pub fn find_adoption(plan: &Plan) -> Option<Hold> {
 }
 
 /// Returns the hold of a whole revision that would delete too much of its stack. A removal is itself the approval to delete
-/// many objects.
-pub fn find_excess(plan: &Plan, inventory: &Inventory, desired: &DesiredStack, brake: &Brake) -> Option<Hold> {
-    // Objects that cannot be read now are deleted by a later pass of the same revision.
-    let deletes = plan.deletes.len() + plan.unread.len() + plan.later_deletes;
-    let total = inventory.entries().count();
-    let is_above_limit = deletes > brake.objects && deletes * 100 > total * usize::from(brake.percent);
-    let is_held = brake.is_on && matches!(desired.goal, Goal::Present(_)) && is_above_limit;
-    let is_approved = inventory.approved == Some(desired.revision);
-    (is_held && !is_approved).then_some(Hold::TooMany { deletes, total })
+/// many objects. Objects that do not exist, such as those of a revision that was never applied, do not count as the stack.
+pub fn find_excess(plan: &Plan, inputs: PlanInputs<'_>, desired: &DesiredStack, brake: &Brake) -> Option<Hold> {
+    let PlanInputs { inventory, live, unreadable, .. } = inputs;
+    if !brake.is_on || desired.goal == Goal::Removed || plan.all_deletes().count() <= brake.objects {
+        return None;
+    }
+    let exists = |entry: &&Entry| {
+        unreadable.contains(&entry.key)
+            || live.get(&entry.key).is_some_and(|object| is_owned(desired.stack, entry, object))
+    };
+    let total = inventory.entries().filter(exists).count();
+    let objects: Vec<Arc<ObjectKey>> = plan.all_deletes().cloned().collect();
+    let is_approved = || objects.iter().all(|key| inventory.is_delete_approved(desired.revision, key));
+    let is_held = objects.len() * 100 > total * usize::from(brake.percent) && !is_approved();
+    is_held.then_some(Hold::TooMany { objects, total })
 }
 
 /// Returns the holds of single deletes of a plan.

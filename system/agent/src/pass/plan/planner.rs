@@ -70,7 +70,9 @@ pub enum PlanError {
 /// Decides every write of one pass.
 pub fn make_plan(desired: &DesiredStack, inputs: PlanInputs<'_>) -> Result<Plan, PlanError> {
     let PlanInputs { inventory, live, .. } = inputs;
-    let outdated = inventory.begun.filter(|begun| *begun > desired.position);
+    // Nothing newer began since a revision was applied, unless it began and ended as the same one.
+    let is_applied = inventory.applied == Some(desired.position);
+    let outdated = inventory.begun.filter(|begun| *begun > desired.position && !is_applied);
     // The revision of a stack that was targeted again is older than the removal that this cancelled; the target state is not.
     // That of a restored database is newer, and still does not know what was begun.
     let version = inputs.claims.version().map(RevisionPosition::from_sequence);
@@ -90,11 +92,13 @@ pub fn make_plan(desired: &DesiredStack, inputs: PlanInputs<'_>) -> Result<Plan,
         // from the first pass on: later ones have more objects in the inventory.
         let mut later = Plan { inventory_ahead: inventory.clone(), ..Plan::default() };
         decide_deletes(&mut later, desired, objects, inputs);
-        plan.later_deletes = later.deletes.len() + later.unread.len();
+        plan.later_deletes = later.all_deletes().cloned().collect();
     }
     let has_steps = !plan.writes.is_empty() || !plan.deletes.is_empty() || !plan.releases.is_empty();
     if has_steps {
-        plan.inventory_ahead.begun = instructed.or(Some(desired.position));
+        plan.inventory_ahead.begun = instructed.or(Some(desired.position)).max(inventory.begun);
+        // From here on the cluster may have a part of another revision.
+        plan.inventory_ahead.applied = inventory.applied.filter(|applied| *applied == desired.position);
     }
     Ok(plan)
 }
@@ -193,7 +197,7 @@ fn add_writes(inventory: &Inventory, writes: &[Write]) -> Inventory {
         if known.is_none_or(|known| known.resource != write.object.resource) {
             let (uid, once) = known.map_or((None, None), |known| (known.uid.clone(), known.once.clone()));
             let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
-            ahead.insert(Entry { key, resource, uid, once });
+            ahead.insert(Entry { uid, once, ..Entry::new(key, resource) });
         }
     }
     ahead

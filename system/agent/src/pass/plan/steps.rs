@@ -21,6 +21,13 @@ pub struct Write {
     pub uid: Option<String>,
 }
 
+impl Write {
+    /// Returns the key of an object that is applied once and does not exist yet.
+    pub fn created_once(&self) -> Option<&ObjectKey> {
+        (self.object.once.is_some() && self.uid.is_none()).then_some(&*self.object.key)
+    }
+}
+
 /// Object to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delete {
@@ -52,8 +59,8 @@ pub struct Plan {
     pub checks: Vec<Write>,
     /// Objects to delete after every write succeeded, in the order of deletion.
     pub deletes: Vec<Delete>,
-    /// Number of objects to delete once no turn waits any more.
-    pub later_deletes: usize,
+    /// Objects to delete once no turn waits any more.
+    pub later_deletes: Vec<Arc<ObjectKey>>,
     /// Objects that are no longer declared and are kept: they lose their ownership label and annotations.
     pub releases: Vec<Delete>,
     /// Objects that are no longer declared and are already being deleted: waited for, not deleted again.
@@ -78,6 +85,11 @@ impl Plan {
     pub fn is_empty(&self) -> bool {
         let is_complete = self.terminating.is_empty() && self.delayed.is_empty() && self.releases.is_empty();
         self.writes.is_empty() && self.checks.is_empty() && self.deletes.is_empty() && is_complete
+    }
+
+    /// Returns the objects that this pass or a later one of the same revision deletes: those that cannot be read now too.
+    pub fn all_deletes(&self) -> impl Iterator<Item = &Arc<ObjectKey>> {
+        self.deletes.iter().map(|delete| &delete.entry.key).chain(&self.unread).chain(&self.later_deletes)
     }
 
     /// Returns the writes that must be done before the others can be validated, and the others.

@@ -85,7 +85,7 @@ fn present(sequence: i64, objects: Vec<DesiredObject>) -> DesiredStack {
 }
 
 fn entry(kind: &str, name: &str, uid: Option<&str>) -> Entry {
-    Entry { key: key(kind, name), resource: resource(kind), uid: uid.map(str::to_owned), once: None }
+    Entry { uid: uid.map(str::to_owned), ..Entry::new(key(kind, name), resource(kind)) }
 }
 
 fn inventory(entries: impl IntoIterator<Item = Entry>) -> Inventory {
@@ -418,12 +418,23 @@ fn drift_is_corrected_or_reported_or_ignored() {
 
 fn find_holds(
     plan: &Plan,
-    all: &Inventory,
+    (inventory, live): (&Inventory, &LiveSet),
     desired: &DesiredStack,
     foreign: &ForeignObjects,
     brake: &Brake,
 ) -> Vec<Hold> {
-    find_excess(plan, all, desired, brake).into_iter().chain(find_single_holds(plan, foreign, brake)).collect()
+    let inputs = PlanInputs {
+        inventory,
+        live,
+        unreadable: &UnreadableKinds::default(),
+        last_applied: None,
+        claims: &Claims::default(),
+        drift: DriftMode::Correct,
+        releases_all: false,
+        is_impersonated: false,
+        ready: None,
+    };
+    find_excess(plan, inputs, desired, brake).into_iter().chain(find_single_holds(plan, foreign, brake)).collect()
 }
 
 /// Returns the holds of a plan that deletes objects of these kinds.
@@ -435,11 +446,15 @@ fn holds_of(kinds: &[(&str, usize)], kept: usize, goal: &Goal, foreign: &Foreign
         .iter()
         .map(|entry| Delete { entry: entry.clone(), uid: "7".into(), order: DeleteOrder::from_key(&entry.key) })
         .collect();
-    let all = inventory(
-        entries.into_iter().chain((0..kept).map(|number| entry("ConfigMap", &format!("kept-{number}"), None))),
-    );
+    let kept = (0..kept).map(|number| entry("ConfigMap", &format!("kept-{number}"), Some("7")));
+    let entries: Vec<Entry> = entries.into_iter().chain(kept).collect();
+    let exists = |entry: &Entry| existing(entry.key.clone(), "7", owned_by('1', &entry.key));
+    let live = live(entries.iter().map(exists));
+    // These were never created, so they do not make the stack larger.
+    let absent = (0..100).map(|number| entry("ConfigMap", &format!("absent-{number}"), None));
+    let all = inventory(entries.into_iter().chain(absent));
     let desired = DesiredStack { goal: goal.clone(), ..present(2, vec![]) };
-    find_holds(&Plan { deletes, ..Plan::default() }, &all, &desired, foreign, &brake)
+    find_holds(&Plan { deletes, ..Plan::default() }, (&all, &live), &desired, foreign, &brake)
         .iter()
         .map(ToString::to_string)
         .collect()
@@ -458,6 +473,26 @@ fn a_revision_that_deletes_too_many_objects_is_held_back() {
     assert_eq!(many(6, 5, &present, Brake { is_on: false, ..brake }), [""; 0]);
     assert_eq!(many(6, 5, &present, Brake { objects: 6, ..brake }), [""; 0]);
     assert_eq!(many(6, 5, &present, Brake { percent: 60, ..brake }), [""; 0]);
+}
+
+#[test]
+fn an_approval_is_valid_for_the_objects_that_it_was_given_for() {
+    let desired = present(2, vec![]);
+    let names: Vec<String> = (0..8).map(|number| format!("a-{number}")).collect();
+    let entries: Vec<Entry> = names.iter().map(|name| entry("ConfigMap", name, Some("7"))).collect();
+    let live = live(entries.iter().map(|entry| existing(entry.key.clone(), "7", owned_by('1', &entry.key))));
+    let to_delete =
+        |entry: &Entry| Delete { entry: entry.clone(), uid: "7".into(), order: DeleteOrder::from_key(&entry.key) };
+    let plan = |entries: &[Entry]| Plan { deletes: entries.iter().map(to_delete).collect(), ..Plan::default() };
+    let mut all = inventory(entries.clone());
+    let shown: Vec<_> = entries[..7].iter().map(|entry| entry.key.clone()).collect();
+    all.approve_deletes(desired.revision, &shown);
+    let is_held = |entries: &[Entry]| {
+        !find_holds(&plan(entries), (&all, &live), &desired, &ForeignObjects::new(), &Brake::default()).is_empty()
+    };
+    assert!(!is_held(&entries[..7]), "the approved ones");
+    assert!(!is_held(&entries[1..7]), "the rest of them, after an interruption");
+    assert!(is_held(&entries[1..8]), "as many, with another one");
 }
 
 #[test]
@@ -501,7 +536,7 @@ fn a_plan_is_rendered_in_the_order_of_execution() {
         adopted,
     ]);
     let plan = plan(&desired, &known, &live, None).unwrap();
-    let held = find_holds(&plan, &known, &desired, &ForeignObjects::new(), &Brake::default());
+    let held = find_holds(&plan, (&known, &live), &desired, &ForeignObjects::new(), &Brake::default());
     insta::assert_snapshot!(render_plan(&plan, &known, &live, &held), @r"
     + Namespace shop  (missing)
     + ConfigMap shop/new  (new)

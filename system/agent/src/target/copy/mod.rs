@@ -9,4 +9,4 @@ mod secrets;
 
 pub use layout::{CopyChanges, CopyContent, CopyHeader, CopyLayout};
 pub use record::StackCopy;
-pub use secrets::{is_copy_name, load_copy, read_layout, write_chunk};
+pub use secrets::{has_copy, is_copy_name, load_copy, read_layout, write_chunk};

@@ -44,6 +44,12 @@ pub async fn load_copy(cluster: &Cluster, settings: &Settings) -> Result<Option<
     Ok(Some(LoadedCopy { agent: header.agent, stacks }))
 }
 
+/// Returns true if there is a copy of the target state of any agent: then one has worked in this cluster.
+pub async fn has_copy(cluster: &Cluster) -> Result<bool, ClusterError> {
+    let key = secrets().object_key(Some(cluster.agent_namespace()), &chunk_name(0));
+    Ok(cluster.get_metadata(&secrets(), &key).await?.is_some())
+}
+
 /// Reads the Secrets of the copy. A part that cannot be used is logged and ignored.
 pub async fn read_layout(cluster: &Cluster) -> Result<(CopyLayout, Vec<StackCopy>), ClusterError> {
     let namespace = cluster.agent_namespace();

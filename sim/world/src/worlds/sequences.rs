@@ -1,0 +1,117 @@
+//! Sequences of operations that have to meet in time: single operations, drawn one by one, rarely do.
+
+use std::time::Duration;
+
+use super::operators::{submit_next, submit_text, submit_without};
+use super::people::{Action, act_on};
+use super::pools::{choose, choose_weighted};
+use super::random_stack::RandomStack;
+use crate::rng::SeededRng;
+use crate::scenario::{ClusterFault, ClusterRef, Fleet, Span, StackRef, Step, replica_name};
+
+#[derive(Clone, Copy)]
+enum Sequence {
+    /// While the agent is down, a person changes an object and the next revision drops it.
+    ChangedWhileAway,
+    /// The agent is killed while it applies a revision. Before it starts again, an object of it is dropped.
+    KilledDuringPass,
+    /// The API server refuses the kind of an object while a revision drops it.
+    DroppedWhileDenied,
+    /// A dropped object has a finalizer that nobody removes for a while.
+    DroppedWhileHeld,
+    /// An object moves to another stack.
+    Moved,
+}
+
+const WEIGHTS: [(u64, Sequence); 5] = [
+    (3, Sequence::ChangedWhileAway),
+    (2, Sequence::KilledDuringPass),
+    (2, Sequence::DroppedWhileDenied),
+    (1, Sequence::DroppedWhileHeld),
+    (2, Sequence::Moved),
+];
+
+/// Makes the steps of a sequence about the stack of this index, which was submitted before.
+pub fn make_sequence(rng: &mut SeededRng, stacks: &mut [RandomStack], index: usize, fleet: &Fleet) -> Vec<Step> {
+    let cluster = choose(rng, &fleet.agents).clone();
+    let object = choose(rng, &stacks[index].object_keys()).clone();
+    match choose_weighted(rng, &WEIGHTS) {
+        Sequence::ChangedWhileAway => {
+            let (down, up) = stop_agents(&cluster, fleet);
+            let action =
+                choose_weighted(rng, &[(3, Action::ReplaceByForeign), (1, Action::Edit), (1, Action::StripLabel)]);
+            let changed = act_on(rng, &stacks[index], &object, &cluster, action);
+            let dropped = drop_or_delete(rng, &mut stacks[index], &object);
+            [down, changed, vec![wait(rng, 1, 2_000)], dropped, up].concat()
+        }
+        Sequence::KilledDuringPass => {
+            let (down, up) = stop_agents(&cluster, fleet);
+            let submitted = submit_next(rng, &mut stacks[index]);
+            let applying = wait(rng, 1, 60);
+            let object = choose(rng, &stacks[index].object_keys()).clone();
+            let dropped = drop_or_delete(rng, &mut stacks[index], &object);
+            [vec![submitted, applying], down, dropped, vec![wait(rng, 1, 20_000)], up].concat()
+        }
+        Sequence::DroppedWhileDenied => {
+            let status = choose_weighted(rng, &[(2, 403), (2, 503)]);
+            let fault = ClusterFault {
+                cluster: cluster.clone(),
+                requests: requests_for(&object),
+                status: Some(status),
+                ..ClusterFault::default()
+            };
+            let dropped = drop_or_delete(rng, &mut stacks[index], &object);
+            let healed = Step::Heal(ClusterRef { cluster });
+            [vec![Step::Fail(fault), wait(rng, 1, 15_000)], dropped, vec![wait(rng, 5_000, 60_000), healed]].concat()
+        }
+        Sequence::DroppedWhileHeld => {
+            let held = act_on(rng, &stacks[index], &object, &cluster, Action::Hold);
+            let dropped = drop_or_delete(rng, &mut stacks[index], &object);
+            [held, vec![wait(rng, 1, 5_000)], dropped, vec![wait(rng, 10_000, 60_000)]].concat()
+        }
+        Sequence::Moved => move_object(rng, stacks, index, &object),
+    }
+}
+
+/// Lets another stack declare an object, and this one drop it. Sometimes the other stack comes last.
+fn move_object(rng: &mut SeededRng, stacks: &mut [RandomStack], index: usize, object: &str) -> Vec<Step> {
+    let others: Vec<usize> = stacks
+        .iter()
+        .enumerate()
+        .filter(|(at, stack)| *at != index && stack.is_submitted())
+        .map(|(at, _)| at)
+        .collect();
+    let Some(document) = stacks[index].find_document(object).filter(|_| !others.is_empty()) else { return Vec::new() };
+    let other = *choose(rng, &others);
+    let Some(dropped) = submit_without(&mut stacks[index], object) else { return Vec::new() };
+    let text = stacks[other].add_document(document);
+    let added = submit_text(&stacks[other], text);
+    let pause = wait(rng, 1, 20_000);
+    if rng.chance(3, 4) { vec![added, pause, dropped] } else { vec![dropped, pause, added] }
+}
+
+/// Drops an object with the next revision; the stack is deleted if that was its only one.
+fn drop_or_delete(rng: &mut SeededRng, stack: &mut RandomStack, object: &str) -> Vec<Step> {
+    let delete = Step::Delete(StackRef { stack: stack.name.to_owned() });
+    if rng.chance(1, 5) {
+        return vec![delete];
+    }
+    vec![submit_without(stack, object).unwrap_or(delete)]
+}
+
+/// Kills every process of the agent of a cluster; and starts them again.
+fn stop_agents(cluster: &str, fleet: &Fleet) -> (Vec<Step>, Vec<Step>) {
+    let processes = || (0..fleet.replicas).map(|number| replica_name(cluster, number));
+    (processes().map(Step::Kill).collect(), processes().map(Step::Restart).collect())
+}
+
+/// Returns the words of the requests for the kind of an object.
+fn requests_for(object: &str) -> String {
+    let kind = object.split(' ').next().unwrap_or_default();
+    let plural = format!("/{}s", kind.rsplit('/').next().unwrap_or_default().to_lowercase());
+    if kind == "ConfigMap" { format!("{plural} !inventory") } else { plural }
+}
+
+fn wait(rng: &mut SeededRng, shortest: u64, longest: u64) -> Step {
+    Step::Advance(Span(Duration::from_millis(rng.between(shortest, longest))))
+}
