@@ -225,11 +225,14 @@ impl ExpectedStack {
         (!self.is_deleted && self.targets.contains_key(agent)).then(|| self.revisions().next_back()).flatten()
     }
 
-    /// Returns true if it declares an object in an agent's cluster, and has declared it since before this time.
+    /// Returns true if it declares an object in an agent's cluster, and every revision since before this time has.
     pub fn has_declared_since(&self, agent: &str, key: &ObjectKey, time: Timestamp) -> bool {
         let is_targeted = self.targets.get(agent).is_some_and(|targeting| targeting.since < time);
-        let newest = self.must_exist_at(agent).filter(|revision| revision.declares(key));
-        is_targeted && newest.is_some_and(|revision| revision.submitted < time)
+        if !is_targeted || self.must_exist_at(agent).is_none() {
+            return false;
+        }
+        let mut declaring = self.revisions().rev().take_while(|revision| revision.declares(key));
+        declaring.any(|revision| revision.submitted < time)
     }
 
     /// Returns the revision that may be in an agent's cluster: the one that must be, or one that is undecided.

@@ -29,6 +29,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 const WORLD_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 /// Polling intervals without a write after convergence.
 const IDLE_POLLS: u32 = 3;
+/// The same after an agent has written in that time.
+const IDLE_POLLS_LATE: u32 = 12;
 
 /// A run to make.
 #[derive(Clone, Debug)]
@@ -207,19 +209,21 @@ impl Run<'_> {
 
     /// Checks that there are some polls in a row in which no agent writes. A process that was killed, or whose pass was
     /// interrupted by the end of a random world, may look converged from outside and still have to complete its inventory, so
-    /// this may take a while.
+    /// this may take a while. After that it takes more polls to prove that an agent does not write from time to time.
     fn check_idle(&mut self) -> Result<(), StepError> {
         let scenario = self.request.scenario;
         let may_end_late = self.request.is_explored() || scenario.world;
         let grace = if may_end_late { scenario.converges_within.0 } else { Duration::ZERO };
         let end = self.world.now() + grace;
+        let mut polls = IDLE_POLLS;
         loop {
             let before = self.count_writes()?;
-            self.world.advance(POLLING_INTERVAL * IDLE_POLLS)?;
+            self.world.advance(POLLING_INTERVAL * polls)?;
             let after = self.count_writes()?;
             let mut agents = scenario.fleet.agents.iter().zip(before.iter().zip(&after));
             let busy = agents.find_map(|(agent, (before, after))| Some((agent, after.describe_since(before)?)));
             let Some((agent, writes)) = busy else { return Ok(()) };
+            polls = IDLE_POLLS_LATE;
             if self.world.now() >= end {
                 let message = format!("the agent of {agent} wrote after everything had converged: {writes}");
                 return Err(StepError::violation("an-idle-pass-writes-nothing", message));

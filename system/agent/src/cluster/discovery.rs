@@ -168,11 +168,11 @@ impl Discovery {
             return Ok(resources);
         }
         let operation = Operation::Other(format!("list the kinds of {}", api_version(group, version)));
-        let resources = match api.send(&ApiRequest::get(operation, group_version_path(group, version))).await {
-            Ok(list) => parse_resource_list(group, version, &list),
-            // The group was just listed with this version: a 404 proves nothing.
-            Err(error) => return Err(error),
-        };
+        let request = ApiRequest::get(operation, group_version_path(group, version));
+        // The group was just listed with this version: a 404 proves nothing.
+        let list: Value = api.send(&request).await?;
+        let resources = parse_resource_list(group, version, &list)
+            .ok_or_else(|| request.malformed(format!("{} is not a list of kinds", list["kind"])))?;
         self.0.lock().await.set_types(group, version, &resources);
         Ok(resources)
     }
@@ -234,10 +234,11 @@ fn parse_aggregated_version(group: &str, version: &Value) -> (String, ServedType
     (name, served)
 }
 
-/// Parses an APIResourceList, without subresources and types that cannot be listed.
-fn parse_resource_list(group: &str, version: &str, list: &Value) -> Vec<Arc<ApiResource>> {
-    let resources = list["resources"].as_array().into_iter().flatten();
-    resources
+/// Parses an APIResourceList, without subresources and types that cannot be listed; `None` if it is none.
+fn parse_resource_list(group: &str, version: &str, list: &Value) -> Option<Vec<Arc<ApiResource>>> {
+    let resources = list["resources"].as_array().filter(|_| list["kind"] == "APIResourceList")?;
+    let listable = resources
+        .iter()
         .filter(|resource| resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "list")))
         .filter_map(|resource| {
             let plural = resource["name"].as_str().filter(|name| !name.contains('/'))?;
@@ -249,7 +250,8 @@ fn parse_resource_list(group: &str, version: &str, list: &Value) -> Vec<Arc<ApiR
                 namespaced: resource["namespaced"].as_bool()?,
             }))
         })
-        .collect()
+        .collect();
+    Some(listable)
 }
 
 #[cfg(test)]

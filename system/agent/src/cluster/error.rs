@@ -204,6 +204,11 @@ impl ClusterError {
         self.retry().is_some() || matches!(self, Self::ShuttingDown { .. })
     }
 
+    /// Returns true if the server rejected the request: it was not carried out.
+    pub fn proves_rejection(&self) -> bool {
+        matches!(self, Self::Refused { status: 400..=499, .. }) && !self.is_inconclusive()
+    }
+
     /// Sets the number of attempts after which retries were given up.
     pub(super) fn with_attempts(mut self, count: u32) -> Self {
         match &mut self {

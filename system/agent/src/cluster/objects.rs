@@ -84,7 +84,12 @@ impl<'a> ApplyPatch<'a> {
 
     /// Returns the path of the first field that has another value in `live` than was applied.
     pub fn find_rewritten_field(&self, live: &Value) -> Option<String> {
-        find_rewritten_field(&parse_json(&self.body).ok()?, live)
+        let mut applied: Value = parse_json(&self.body).ok()?;
+        // A precondition, not a value that the object is to have.
+        if let Some(metadata) = applied["metadata"].as_object_mut() {
+            metadata.remove("resourceVersion");
+        }
+        find_rewritten_field(&applied, live)
     }
 }
 
@@ -236,9 +241,9 @@ impl Cluster {
         Self { may_delete: false, ..self.clone() }
     }
 
-    /// Returns true if writes are authorized as those of a ServiceAccount.
-    pub(crate) fn is_impersonating(&self) -> bool {
-        self.api.impersonated_user.is_some()
+    /// Returns the user name of the ServiceAccount as which writes are authorized, if they are.
+    pub(crate) fn impersonated_user(&self) -> Option<&str> {
+        self.api.impersonated_user.as_deref()
     }
 
     /// Returns a client of the same cluster whose writes, dry runs included, are authorized as those of a ServiceAccount.

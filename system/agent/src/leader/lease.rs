@@ -184,7 +184,16 @@ impl LeaderLease<'_> {
         if known.is_leading || is_released || known.absent_for >= VALID {
             return Ok(true);
         }
-        Ok(known.is_new && !has_copy(self.cluster).await?)
+        if !known.is_new {
+            return Ok(false);
+        }
+        match has_copy(self.cluster).await {
+            Ok(has_copy) => Ok(!has_copy),
+            Err(error) => {
+                tracing::info!("another process may have held the Lease: {error}");
+                Ok(false)
+            }
+        }
     }
 
     async fn read(&self) -> Result<Option<Lease>, ClusterError> {

@@ -87,8 +87,9 @@ fn digest(desired: &DesiredStack, holds: &[Hold]) -> Checksum {
 /// would otherwise be requested again.
 fn digest_text(hold: &Hold) -> String {
     match hold {
-        Hold::TooMany { objects, total } => {
-            format!("TooMany {{ deletes: {}, of: {total}, objects: {} }}", objects.len(), checksum(objects))
+        // Without the size of the stack, which changes when an object that stays is created or deleted.
+        Hold::TooMany { objects, .. } => {
+            format!("TooMany {{ deletes: {}, objects: {} }}", objects.len(), checksum(objects))
         }
         // The same for the rest of the objects after an interruption: all are declared by this revision.
         Hold::Adoption { owners, .. } => format!("Adoption {{ owners: {owners:?} }}"),
@@ -132,7 +133,7 @@ mod tests {
         for (hold, expected) in [
             (
                 Hold::TooMany { objects: vec![key("B"), key("A")], total: 3 },
-                format!("TooMany {{ deletes: 2, of: 3, objects: {} }}", Checksum::compute("A shop/a\nB shop/a")),
+                format!("TooMany {{ deletes: 2, objects: {} }}", Checksum::compute("A shop/a\nB shop/a")),
             ),
             (Hold::Data { key: key("C"), uid: uid() }, format!("Data {{ key: {}, uid: \"7\" }}", text("C"))),
             (

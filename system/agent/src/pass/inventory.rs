@@ -22,6 +22,8 @@ use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError, 
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
 /// Longer reasons of failures are cut: a chunk must fit into a ConfigMap.
 const FAILURE_CHARS_MAX: usize = 200;
+/// Format of the header: `applied` is cleared when another revision begins.
+const FORMAT: &str = "2";
 /// Chunks of one inventory: more objects than a stack can have.
 const CHUNKS_MAX: usize = 1_000;
 
@@ -331,6 +333,7 @@ fn build_chunk(namespace: &str, stack: StackId, index: usize, inventory: &Invent
         data.insert("begun".to_owned(), json!(inventory.begun).to_string());
         data.insert("applied".to_owned(), json!(inventory.applied).to_string());
         data.insert("approved".to_owned(), json!(inventory.approved).to_string());
+        data.insert("format".to_owned(), FORMAT.to_owned());
     }
     let version = inventory.versions.get(&index);
     let metadata = ObjectMeta {
@@ -396,6 +399,10 @@ fn read_chunk(index: usize, config_map: &ConfigMap, inventory: &mut Inventory) -
         // Inventories of earlier versions of the agent do not have it.
         let applied = get("applied").unwrap_or("null");
         inventory.applied = serde_json::from_str(applied).map_err(|error| format!("data.applied: {error}"))?;
+        // Earlier versions of the agent kept it when another revision began.
+        if get("format") != Some(FORMAT) && inventory.begun > inventory.applied {
+            inventory.applied = None;
+        }
         let approved = get("approved").unwrap_or("null");
         inventory.approved = serde_json::from_str(approved).map_err(|error| format!("data.approved: {error}"))?;
     }
@@ -665,6 +672,19 @@ mod tests {
         let (inventory, completeness) = read_chunks(stack, vec![config_map], ENTRIES);
         assert_eq!(completeness, Completeness::Complete);
         assert_eq!(inventory.entries().collect::<Vec<_>>(), [&Entry { uid: Some("7".into()), ..entry(1) }]);
+    }
+
+    #[test]
+    fn a_revision_after_which_an_earlier_version_began_another_one_is_not_applied() {
+        let stack: StackId = "10000000-0000-4000-8000-000000000000".parse().unwrap();
+        let position = |sequence| Some(RevisionPosition::from_sequence(Sequence(sequence)));
+        for (begun, is_applied) in [(1, true), (2, false)] {
+            let inventory = Inventory { begun: position(begun), applied: position(1), ..Inventory::default() };
+            assert_eq!(reread(stack, &inventory).applied, position(1), "this version");
+            let mut earlier = chunks(stack, &inventory);
+            earlier[0].data.as_mut().unwrap().remove("format");
+            assert_eq!(read_chunks(stack, earlier, ENTRIES).0.applied.is_some(), is_applied, "begun {begun}");
+        }
     }
 
     proptest! {

@@ -16,8 +16,10 @@ use super::settings::{PAK, PAK_FILE};
 
 /// Number of bytes of the file that are read.
 const FILE_BYTES_MAX: u64 = 4 * 1024;
-/// Time limit of a read while the agent runs.
+/// Time after which a read that has not ended is logged.
 const READ_MAX: Duration = Duration::from_secs(10);
+/// Time between two reads of a file that may be being written.
+const REREAD_AFTER: Duration = Duration::from_millis(500);
 /// Permission bits of other users. The group may read the file, because that is how a pod sees a mounted Secret.
 const OTHER_USERS: u32 = 0o007;
 
@@ -76,18 +78,11 @@ impl KeyFile {
     /// Reads the file in each interval, and lets the client use another key.
     pub async fn watch(&self) -> Infallible {
         let Some(path) = &self.path else { return std::future::pending().await };
-        let (mut problem, mut read) = (None, None);
+        let mut problem = None;
         loop {
             sleep(self.interval).await;
-            let key = read_on_other_thread(path).await;
-            // A file that is being written has another content at the next read.
-            let is_complete = key.is_err() || key.as_ref().ok() == read.as_ref();
-            read = key.as_ref().ok().cloned();
-            if !is_complete {
-                continue;
-            }
-            let replaced = key.and_then(|key| self.broker.replace_key(&key).map_err(|error| error.to_string()));
-            match replaced {
+            let key = read_complete_file(path).await;
+            match key.and_then(|key| self.broker.replace_key(&key).map_err(|error| error.to_string())) {
                 Ok(is_new) => {
                     problem = None;
                     if is_new {
@@ -105,25 +100,42 @@ impl KeyFile {
     }
 }
 
-/// Reads the file, without holding up everything else while its file system does not respond.
+/// Reads the file until two reads in a row give the same key: one that is being written may end anywhere.
+async fn read_complete_file(path: &Path) -> Result<String, String> {
+    let mut key = read_on_other_thread(path).await?;
+    loop {
+        sleep(REREAD_AFTER).await;
+        let again = read_on_other_thread(path).await?;
+        if again == key {
+            return Ok(key);
+        }
+        key = again;
+    }
+}
+
+/// Reads the file, without holding up everything else while its file system does not respond. One thread waits for it at most.
 #[expect(clippy::disallowed_methods, reason = "simulated agents have no key file")]
 async fn read_on_other_thread(path: &Path) -> Result<String, String> {
     let owned = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || read_file(&owned));
-    match timeout(READ_MAX, read).await {
-        Ok(Ok(key)) => key.map_err(|error| error.to_string()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("the key file {} cannot be read within {} s", path.display(), READ_MAX.as_secs())),
+    let mut read = tokio::task::spawn_blocking(move || {
+        // To open a pipe would wait for its writer.
+        if owned.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(format!("the key file {} is not a regular file", owned.display()));
+        }
+        read_file(&owned).map_err(|error| error.to_string())
+    });
+    match timeout(READ_MAX, &mut read).await {
+        Ok(key) => key.map_err(|error| error.to_string())?,
+        Err(_) => {
+            tracing::warn!("the key file {} cannot be read within {} s", path.display(), READ_MAX.as_secs());
+            read.await.map_err(|error| error.to_string())?
+        }
     }
 }
 
 fn read_file(path: &Path) -> Result<String, KeyError> {
     let path_text = path.display().to_string();
     let to_error = |source| KeyError::File { path: path_text.clone(), source };
-    // To open a pipe would wait for its writer.
-    if !path.metadata().map_err(to_error)?.is_file() {
-        return Err(to_error(io::Error::other("it is not a regular file")));
-    }
     let file = File::open(path).map_err(to_error)?;
     // Checks the open file, because its path may refer to another file by now.
     let mode = file.metadata().map_err(to_error)?.permissions().mode() & 0o7777;

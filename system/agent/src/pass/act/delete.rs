@@ -146,7 +146,7 @@ impl Deleter<'_> {
         if live.is_some() && delete.order.has_content() {
             self.check_content(delete).await?;
         }
-        recheck.check_instruction(&delete.entry)?;
+        recheck.check_dropped(&delete.entry)?;
         Ok(live)
     }
 

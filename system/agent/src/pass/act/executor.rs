@@ -90,7 +90,12 @@ impl Executor<'_> {
         let mut after = self.inventory.clone();
         let recheck = Recheck { cluster: self.cluster, stack: self.stack, instruction: self.instruction };
         for Delete { entry, uid, .. } in releases {
-            match self.cluster.release(|| recheck.read_current(entry, uid)).await {
+            let check = || async {
+                let live = recheck.read(entry, uid).await?;
+                recheck.check_dropped(entry)?;
+                Ok(live)
+            };
+            match self.cluster.release(check).await {
                 Ok(Ok(())) => {
                     tracing::info!("released {}", entry.key);
                     after.remove(&entry.key);

@@ -57,7 +57,7 @@ impl NamespaceRollback<'_> {
                 Ok(Ok(_)) => tracing::info!("deleted {}, which the failed pass had created", namespace.key),
                 Err(error) => {
                     tracing::warn!("could not delete {}, which the failed pass had created: {error}", namespace.key);
-                    if !error.is_inconclusive() {
+                    if error.proves_rejection() {
                         continue;
                     }
                 }

@@ -31,19 +31,16 @@ impl Recheck<'_> {
         }
     }
 
-    /// Checks that no other stack declares an object by now, and that the instruction is current.
-    pub fn check_instruction(&self, entry: &Entry) -> Result<(), DeleteError> {
-        let is_claimed = self.instruction.claims().other_claimant(self.stack, &entry.key).is_some();
-        if is_claimed || !self.instruction.is_current() {
-            return Err(DeleteError::Interrupted(entry.key.clone()));
-        }
-        Ok(())
+    /// Checks that the instruction is current.
+    pub fn check_current(&self, entry: &Entry) -> Result<(), DeleteError> {
+        if self.instruction.is_current() { Ok(()) } else { Err(DeleteError::Interrupted(entry.key.clone())) }
     }
 
-    /// Reads the object of an entry, and makes every check.
-    pub async fn read_current(&self, entry: &Entry, uid: &str) -> Result<Option<LiveObject>, DeleteError> {
-        let live = self.read(entry, uid).await?;
-        self.check_instruction(entry)?;
-        Ok(live)
+    /// Checks that the instruction is current, and that no other stack declares an object that this one drops.
+    pub fn check_dropped(&self, entry: &Entry) -> Result<(), DeleteError> {
+        if self.instruction.claims().other_claimant(self.stack, &entry.key).is_some() {
+            return Err(DeleteError::Interrupted(entry.key.clone()));
+        }
+        self.check_current(entry)
     }
 }

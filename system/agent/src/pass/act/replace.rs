@@ -28,11 +28,16 @@ pub async fn check_replaceable(
     if has_content(&object.key) {
         return Err(rejection.with_hint("it is not replaced: its content would be deleted with it"));
     }
-    if cluster.is_impersonating() && DeleteOrder::from_impersonated_key(&object.key) == DeleteOrder::Permissions {
-        // The dry run below has the permissions that the delete may take away.
-        return Err(
-            rejection.with_hint("it is not replaced: the ServiceAccount of the stack could lose its permissions")
-        );
+    // The dry run below has the permissions that the delete may take away.
+    if let Some(user) = cluster.impersonated_user()
+        && DeleteOrder::from_impersonated_key(&object.key) == DeleteOrder::Permissions
+    {
+        let live: Option<Value> = cluster.get(&object.resource, &object.key).await?;
+        if live.is_none_or(|live| may_give_permissions(&live, user)) {
+            return Err(
+                rejection.with_hint("it is not replaced: the ServiceAccount of the stack could lose its permissions")
+            );
+        }
     }
     let Some(live) = cluster.get_metadata(&object.resource, &object.key).await? else { return Err(rejection) };
     if !inventory.get(&object.key).is_some_and(|entry| is_owned(stack, entry, &live)) {
@@ -53,7 +58,7 @@ pub async fn check_replaceable(
 }
 
 /// Deletes the object that is to be replaced, and waits until it is gone. Before each attempt it must still belong to the stack,
-/// no other stack may declare it, and the instruction must be current.
+/// and the instruction must be current. After the first attempt the wait is not cut short.
 pub async fn delete_for_replacement(
     recheck: Recheck<'_>,
     inventory: &Inventory,
@@ -62,12 +67,22 @@ pub async fn delete_for_replacement(
 ) -> Result<(), ActError> {
     let key = &write.object.key;
     let Some(entry) = inventory.get(key) else { return Err(ActError::HandedOver { key: key.clone() }) };
-    let mut backoff = Backoff::new(GONE_WAIT_MAX);
+    let with_all_retries = recheck.cluster.with_all_retries();
+    let (mut waiting, mut backoff) = (recheck, Backoff::new(GONE_WAIT_MAX));
     // A delete of an object that changed after it was read is repeated.
-    while let Some(live) = recheck.read(entry, uid).await.map_err(to_act_error)? {
+    while let Some(live) = waiting.read(entry, uid).await.map_err(to_act_error)? {
         if !live.is_terminating {
-            recheck.cluster.delete(|| recheck.read_current(entry, uid)).await?.map_err(to_act_error)?;
+            let check = || async {
+                let live = waiting.read(entry, uid).await?;
+                // An attempt whose response was lost may have deleted it: then it is created again.
+                if live.is_some() {
+                    waiting.check_current(entry)?;
+                }
+                Ok(live)
+            };
+            waiting.cluster.delete(check).await?.map_err(to_act_error)?;
             tracing::info!("deleted {key}, which is replaced");
+            waiting = Recheck { cluster: &with_all_retries, ..recheck };
         }
         if !backoff.pause().await {
             return Err(ActError::NotReplaced { key: key.clone() });
@@ -83,6 +98,21 @@ fn to_act_error(error: DeleteError) -> ActError {
         DeleteError::Cluster(error) => error.into(),
         other => ActError::Deletes(vec![other]),
     }
+}
+
+/// Returns true if this is a role, or a binding that may include the ServiceAccount with this user name.
+fn may_give_permissions(live: &Value, user: &str) -> bool {
+    let Some(subjects) = live["subjects"].as_array() else { return true };
+    subjects.iter().any(|subject| match (subject["kind"].as_str(), subject["name"].as_str()) {
+        (Some("ServiceAccount"), Some(name)) => {
+            let namespace = subject["namespace"].as_str().unwrap_or_default();
+            user == format!("system:serviceaccount:{namespace}:{name}")
+        }
+        (Some("User"), Some(name)) => user == name,
+        // Every ServiceAccount is in groups of the system.
+        (Some("Group"), Some(name)) => name.starts_with("system:"),
+        _ => true,
+    })
 }
 
 /// Removes the addresses and ports of a Service that the live one has: they are free when it is deleted.
@@ -107,4 +137,29 @@ fn remove_allocated(manifest: &mut Value, live: &Value) {
 /// Returns true for namespaces, CRDs and volumes, whose content would be deleted with them.
 fn has_content(key: &ObjectKey) -> bool {
     Stage::from_key(key).precedes_validation() || Stage::from_key(key) == Stage::Storage
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::may_give_permissions;
+
+    #[test]
+    fn a_binding_of_other_subjects_gives_no_permissions() {
+        for (subject, expected) in [
+            (json!({"kind": "ServiceAccount", "namespace": "shop", "name": "deployer"}), true),
+            (json!({"kind": "ServiceAccount", "namespace": "mall", "name": "deployer"}), false),
+            (json!({"kind": "ServiceAccount", "namespace": "shop", "name": "reader"}), false),
+            (json!({"kind": "User", "name": "system:serviceaccount:shop:deployer"}), true),
+            (json!({"kind": "User", "name": "ann"}), false),
+            (json!({"kind": "Group", "name": "system:serviceaccounts:shop"}), true),
+            (json!({"kind": "Group", "name": "people"}), false),
+            (json!({"kind": "Robot", "name": "ann"}), true),
+        ] {
+            let binding = json!({"subjects": [subject]});
+            assert_eq!(may_give_permissions(&binding, "system:serviceaccount:shop:deployer"), expected, "{binding}");
+        }
+        assert!(may_give_permissions(&json!({"rules": []}), "system:serviceaccount:shop:deployer"), "a role");
+    }
 }

@@ -279,8 +279,12 @@ impl Writer<'_> {
             let Some(resource) = ApiResource::from_crd(crd, name).filter(|_| version["served"] == true) else {
                 continue;
             };
-            if self.cluster.find_resource(&resource.group, &resource.version, &resource.kind).await?.is_none() {
-                return Ok(false);
+            match self.cluster.find_resource(&resource.group, &resource.version, &resource.kind).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(false),
+                // One of several API servers may serve the group later than the others.
+                Err(error) if error.is_not_found() => return Ok(false),
+                Err(error) => return Err(error),
             }
         }
         Ok(true)

@@ -38,6 +38,9 @@ pub fn render_plan(plan: &Plan, inventory: &Inventory, live: &LiveSet, holds: &[
         let is_held = holds.iter().any(|hold| hold.key().is_none_or(|held| *held == **key));
         line("-", key, if is_held { "waits for an approval" } else { "" });
     }
+    for key in &plan.later_deletes {
+        line("-", key, "deleted after the last wave or stage");
+    }
     for release in &plan.releases {
         line("-", &release.entry.key, "kept, and released from the stack");
     }
