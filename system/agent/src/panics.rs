@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures_util::FutureExt;
 
@@ -11,6 +11,11 @@ use futures_util::FutureExt;
 /// State that the work may have left half changed must be discarded after an error.
 pub async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|payload| describe(&*payload))
+}
+
+/// The same for work that does not wait.
+pub fn catch_panic_of<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| describe(&*payload))
 }
 
 fn describe(payload: &(dyn Any + Send)) -> String {
@@ -29,5 +34,6 @@ mod tests {
         let panicked = catch_panic(async { assert_ne!(number, 7, "seven is not allowed") }).await.unwrap_err();
         assert!(panicked.starts_with("internal error: ") && panicked.contains("seven is not allowed"), "{panicked}");
         assert_eq!(catch_panic(async { 1 }).await, Ok(1));
+        assert_eq!(catch_panic_of(|| -> u8 { panic!("no") }), Err("internal error: no".to_owned()));
     }
 }

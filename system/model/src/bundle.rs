@@ -106,6 +106,9 @@ pub enum DocumentError {
         /// Description of the error.
         reason: String,
     },
+    /// The parser itself has a fault; holds the message.
+    #[error("{0}")]
+    Internal(String),
     /// No document declares an object.
     #[error("the bundle declares no object; a bundle that removes every object of its stack is submitted with --empty")]
     NoObject,

@@ -74,7 +74,12 @@ impl Interpreter<'_> {
         let (cluster, object) = (&check.cluster, &check.object);
         match self.read_object(cluster, &parse_key(object)?)? {
             None => Err(mismatch(format!("{object} is not in {cluster}"))),
-            Some(live) if check.has.is_null() || has_declared_fields(&live, &check.has) => Ok(()),
+            Some(live) if check.has.is_null() || has_declared_fields(&live, &check.has) => {
+                match check.lacks.iter().find(|pointer| live.pointer(pointer).is_some()) {
+                    None => Ok(()),
+                    Some(pointer) => Err(mismatch(format!("{object} in {cluster} has {pointer}; it is {live}"))),
+                }
+            }
             Some(live) => Err(mismatch(format!("{object} in {cluster} does not have {}; it is {live}", check.has))),
         }
     }

@@ -56,6 +56,9 @@ pub struct ObjectCheck {
     /// Fields that it has; it may have others.
     #[serde(default)]
     pub has: Value,
+    /// JSON pointers of fields that it does not have.
+    #[serde(default)]
+    pub lacks: Vec<String>,
 }
 
 /// Events of a stack.

@@ -26,6 +26,9 @@ pub struct Fleet {
     /// Limits of the agents' work.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: Limits,
+    /// True if the clusters create the pods of workloads and run them on a node, as real ones always do.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub runs_pods: bool,
 }
 
 impl Fleet {
@@ -38,6 +41,7 @@ impl Fleet {
             brokers: one(),
             clocks_ahead: Span::default(),
             limits: Limits::default(),
+            runs_pods: false,
         }
     }
 

@@ -204,6 +204,11 @@ impl ClusterError {
         self.retry().is_some() || matches!(self, Self::ShuttingDown { .. })
     }
 
+    /// Returns true if the agent itself has a fault.
+    pub fn is_internal(&self) -> bool {
+        matches!(self, Self::Internal { .. })
+    }
+
     /// Returns true if the server rejected the request: it was not carried out.
     pub fn proves_rejection(&self) -> bool {
         matches!(self, Self::Refused { status: 400..=499, .. }) && !self.is_inconclusive()

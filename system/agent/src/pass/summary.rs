@@ -204,6 +204,15 @@ impl PassError {
         }
     }
 
+    /// Returns true if the pass panicked, or its work on an object did.
+    pub fn has_panicked(&self) -> bool {
+        match self {
+            Self::Panicked(_) => true,
+            Self::Act(error) => error.has_panicked(),
+            _ => false,
+        }
+    }
+
     /// Returns the objects that could not be written or deleted, each with its reason.
     pub fn objects(&self) -> Vec<(ObjectKey, String)> {
         if let Self::Act(error) = self { error.objects() } else { Vec::new() }

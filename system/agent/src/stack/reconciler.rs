@@ -65,13 +65,24 @@ impl Reconciler<'_> {
         mut state: StackState,
         superseded: CancellationToken,
     ) -> (StackId, StackState) {
+        let (stack, started) = (revision.stack_id, Instant::now());
+        if let Err(panic) = catch_panic(self.pass_unless_removed(&revision, &mut state, &superseded)).await {
+            tracing::error!("stack {stack}: {panic}; its next pass begins anew");
+            self.metrics.record_pass(stack, PassOutcome::Panicked, started.elapsed());
+            // It may be half changed.
+            state = StackState::default();
+        }
+        (stack, state)
+    }
+
+    async fn pass_unless_removed(&self, revision: &Revision, state: &mut StackState, superseded: &CancellationToken) {
         if !revision.is_from_copy() {
-            self.prepare_reporter(&revision, &mut state).await;
+            self.prepare_reporter(revision, state).await;
         }
         (state.is_due, state.has_become_ready) = (false, false);
         // The broker stops sending a removal that it knows to be complete.
-        if !state.is_removal_confirmed(&revision)
-            && let Err(error) = self.pass_and_report(&revision, &mut state, &superseded).await
+        if !state.is_removal_confirmed(revision)
+            && let Err(error) = self.pass_and_report(revision, state, superseded).await
         {
             tracing::warn!("{error}");
             if error.is_other_leader() {
@@ -80,7 +91,6 @@ impl Reconciler<'_> {
                 state.is_due = self.reports.holds_lease();
             }
         }
-        (revision.stack_id, state)
     }
 
     /// Gives the stack a reporter for its revision; none if the outcomes that the broker has stored cannot be read.
@@ -313,7 +323,7 @@ fn to_label(pass: &Result<PassSummary, PassError>) -> PassOutcome {
         Ok(summary) if summary.terminating.is_empty() => PassOutcome::Done,
         Ok(_) => PassOutcome::Waiting,
         Err(PassError::TimedOut(_)) => PassOutcome::TimedOut,
-        Err(PassError::Panicked(_)) => PassOutcome::Panicked,
+        Err(error) if error.has_panicked() => PassOutcome::Panicked,
         Err(_) => PassOutcome::Failed,
     }
 }

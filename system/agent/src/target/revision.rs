@@ -5,8 +5,10 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sindri_model::wire::{DeploymentObject, SubmittingRequest};
-use sindri_model::{Bundle, BundleError, ObjectKey};
+use sindri_model::{Bundle, BundleError, DocumentError, ObjectKey};
 use sindri_traces::RequestContext;
+
+use crate::panics::catch_panic_of;
 
 /// Keys of the objects that a revision declares; `None` if its bundle cannot be parsed.
 pub type DeclaredKeys = Option<Vec<Arc<ObjectKey>>>;
@@ -76,7 +78,11 @@ impl Deref for Revision {
     }
 }
 
-/// Parses the bundle; that of a removal is empty.
+/// Parses the bundle; that of a removal is empty. A panic is an error of this bundle.
 fn parse_bundle(wire: &DeploymentObject) -> Result<Bundle, BundleError> {
-    if wire.is_deletion_marker { Ok(Bundle::default()) } else { Bundle::parse(&wire.yaml_content) }
+    if wire.is_deletion_marker {
+        return Ok(Bundle::default());
+    }
+    catch_panic_of(|| Bundle::parse(&wire.yaml_content))
+        .unwrap_or_else(|cause| Err(BundleError { errors: vec![DocumentError::Internal(cause)] }))
 }

@@ -125,7 +125,12 @@ impl SimulatedWorld {
         let seed = self.options.seed;
         let (ids_seed, delays) =
             (SeededRng::new(seed, &api_name).next_u64(), ControllerDelays::default().with_crd_gap());
-        let server = SharedServer::new(ApiServer::with_delays(ids_seed, wall_time(), delays));
+        let server = ApiServer::with_delays(ids_seed, wall_time(), delays);
+        let server = match self.options.fleet.runs_pods {
+            true => server.with_workloads().with_kubelet(wall_time(), &["node-1"]),
+            false => server,
+        };
+        let server = SharedServer::new(server);
         let faults = Arc::new(FaultInjector::new(api_name.clone()));
         let api = self.engine.add_host(&api_name, hosts::api_server(server.clone(), faults.clone()));
         let key = AgentKey::new(key);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sindri_model::{ObjectKey, StackId};
 
 use super::backoff::Backoff;
+use super::isolate::isolate;
 use super::recheck::Recheck;
 use super::result::{DeleteError, GONE_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
@@ -110,7 +111,7 @@ impl Deleter<'_> {
             return Err(interrupted());
         }
         // A request that was not retried because of the change says nothing about the object.
-        self.check_and_delete(delete)
+        isolate("delete", &delete.entry.key, self.check_and_delete(delete))
             .await
             .map_err(|error| if self.cluster.has_ended_retries() { interrupted() } else { error })
     }

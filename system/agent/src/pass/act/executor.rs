@@ -10,6 +10,7 @@ use futures_util::future::try_join;
 use sindri_model::{ObjectKey, StackId};
 
 use super::delete::Deleter;
+use super::isolate::isolate;
 use super::namespaces::NamespaceRollback;
 use super::once::OnceRecorder;
 use super::recheck::Recheck;
@@ -95,14 +96,13 @@ impl Executor<'_> {
                 recheck.check_dropped(entry)?;
                 Ok(live)
             };
-            match self.cluster.release(check).await {
-                Ok(Ok(())) => {
+            match isolate("release", &entry.key, async { self.cluster.release(check).await? }).await {
+                Ok(()) => {
                     tracing::info!("released {}", entry.key);
                     after.remove(&entry.key);
                     released.push(entry.key.clone());
                 }
-                Ok(Err(refusal)) => errors.push(refusal),
-                Err(error) => errors.push(error.into()),
+                Err(error) => errors.push(error),
             }
         }
         self.save(after).await?;

@@ -3,6 +3,7 @@
 mod backoff;
 mod delete;
 mod executor;
+mod isolate;
 mod namespaces;
 mod once;
 mod recheck;

@@ -66,6 +66,18 @@ impl ActError {
             Self::Deletes(errors) => errors.iter().filter_map(DeleteError::object).collect(),
         }
     }
+
+    /// Returns true if the work on an object panicked.
+    pub fn has_panicked(&self) -> bool {
+        match self {
+            Self::Invalid(errors) | Self::Write(errors) => errors.iter().any(ClusterError::is_internal),
+            Self::Deletes(errors) => {
+                errors.iter().any(|error| matches!(error, DeleteError::Cluster(error) if error.is_internal()))
+            }
+            Self::Inventory(_) | Self::NotServed { .. } | Self::NotReplaced { .. } => false,
+            Self::HandedOver { .. } | Self::Interrupted => false,
+        }
+    }
 }
 
 impl From<ClusterError> for ActError {

@@ -8,16 +8,14 @@ use serde_json::Value;
 use sindri_model::StackId;
 
 use super::backoff::Backoff;
+use super::isolate::isolate;
 use super::namespaces::CreatedNamespace;
 use super::once::OnceRecorder;
 use super::recheck::Recheck;
 use super::replace::{check_replaceable, delete_for_replacement};
 use super::result::{ActError, ActResult, SERVED_WAIT_MAX};
 use crate::cluster::concurrency::run_concurrently;
-use crate::cluster::{
-    ApiResource, AppliedObject, ApplyMode, ApplyPatch, Cluster, ClusterError, FailedOperation, LiveObject,
-};
-use crate::panics::catch_panic;
+use crate::cluster::{ApiResource, AppliedObject, ApplyMode, ApplyPatch, Cluster, ClusterError, LiveObject};
 use crate::pass::ignored_values::read_ignored_fields;
 use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Plan, Write};
@@ -113,7 +111,7 @@ impl Writer<'_> {
         for prepared in writes.iter_mut().filter(|prepared| prepared.is_deferred) {
             match self.validate(prepared).await {
                 Ok(replaced_uid) => prepared.replaced_uid = replaced_uid,
-                Err(error) if error.is_inconclusive() => return Err(error.into()),
+                Err(error) if error.is_inconclusive() || error.is_internal() => return Err(error.into()),
                 Err(error) => invalid.push(error),
             }
         }
@@ -138,7 +136,7 @@ impl Writer<'_> {
                     return None;
                 }
                 let key = &prepared.write.object.key;
-                let ended = match self.apply_isolated(&prepared).await {
+                let ended = match isolate("apply", &prepared.write.object.key, self.apply(&prepared)).await {
                     Ok(object) => {
                         let recorded = recorder.record(&prepared.write.object, &object).await;
                         // An insertion does not panic half way, so a poisoned lock still holds a valid map.
@@ -165,13 +163,6 @@ impl Writer<'_> {
             tracing::info!("applied {}", list_keys(&written));
         }
         failed.map_or(Ok(()), Err)
-    }
-
-    /// Applies an object; a panic is a failure of this object.
-    async fn apply_isolated(&self, prepared: &PreparedWrite<'_>) -> Result<AppliedObject, ActError> {
-        let operation = || FailedOperation::on_object("apply", &prepared.write.object.key);
-        let applied = catch_panic(self.apply(prepared)).await;
-        applied.unwrap_or_else(|cause| Err(ClusterError::Internal { operation: operation(), cause }.into()))
     }
 
     async fn apply(&self, prepared: &PreparedWrite<'_>) -> Result<AppliedObject, ActError> {
@@ -215,7 +206,7 @@ impl Writer<'_> {
             match validated {
                 Ok(replaced_uid) => prepared.replaced_uid = replaced_uid,
                 // Without a response nothing is known about the object.
-                Err(error) if error.is_inconclusive() => return Err(error.into()),
+                Err(error) if error.is_inconclusive() || error.is_internal() => return Err(error.into()),
                 Err(error) if is_explained_by_earlier_write(&error, prepared.write, writes) => {
                     prepared.is_deferred = true;
                 }
@@ -231,6 +222,10 @@ impl Writer<'_> {
 
     /// Validates one object by a dry run; returns the UID of the object that must be deleted before, if it is replaced.
     async fn validate(&self, prepared: &PreparedWrite<'_>) -> Result<Option<String>, ClusterError> {
+        isolate("validate", &prepared.write.object.key, self.dry_run(prepared)).await
+    }
+
+    async fn dry_run(&self, prepared: &PreparedWrite<'_>) -> Result<Option<String>, ClusterError> {
         match self.cluster.apply_only(&prepared.patch, ApplyMode::DryRun).await {
             Ok(()) => Ok(None),
             Err(error) if error.is_invalid() && prepared.write.object.replace => {
