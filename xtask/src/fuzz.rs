@@ -63,7 +63,7 @@ pub fn run(subject: Subject, seconds: u32) -> Result<u8, String> {
     // A named triple keeps the counters out of build scripts.
     let triple = tools::host_triple()?;
     let build = Run::cargo().directory(root().join(subject.project())).env("RUSTFLAGS", COUNTERS.join(" "));
-    let build = build.args(["build", "--quiet", "--release", "--locked", "--target", &triple, "--target-dir"]);
+    let build = build.args(["build", "--release", "--locked", "--target", &triple, "--target-dir"]);
     match build.arg(&directory).code()? {
         0 => {}
         code => return Err(format!("the fuzz target could not be built (exit code {code})")),

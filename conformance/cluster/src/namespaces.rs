@@ -52,7 +52,7 @@ impl Namespaces {
         Err(ClusterError::Usage(format!("namespace {name:?} was not created here: it is not used")))
     }
 
-    /// Deletes all of them. The cluster deletes their content afterwards.
+    /// Deletes all of them. Then the cluster deletes their content.
     pub fn delete_all(&mut self) -> Result<(), ClusterError> {
         while let Some(name) = self.created.first().cloned() {
             in_cluster(&self.access, async |client: Client| delete(client, &name).await)?;

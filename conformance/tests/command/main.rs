@@ -1,7 +1,7 @@
 //! The command with real processes on real ports, and checks that nothing is left behind.
 //!
 //! The other binaries are expected next to this crate's:
-//! `cargo build --release -p sindri-broker -p sindri-agent -p sindri-apiserver -p sindri-cli` builds them.
+//! `cargo build -p sindri-broker -p sindri-agent -p sindri-apiserver -p sindri-cli` builds them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod agent;

@@ -18,7 +18,7 @@ impl TestRun {
         for name in ["sindri-broker", "sindri-agent", "sindri-apiserver", "sindri"] {
             assert!(
                 Path::new(COMMAND).with_file_name(name).exists(),
-                "run `cargo build --release -p sindri-broker -p sindri-agent -p sindri-apiserver -p sindri-cli` first: \
+                "run `cargo build -p sindri-broker -p sindri-agent -p sindri-apiserver -p sindri-cli` first: \
                  {name} is missing"
             );
         }

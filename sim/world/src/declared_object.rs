@@ -41,7 +41,7 @@ impl DeclaredObject {
         has_declared_fields(live, &manifest) && !has_dropped_part(live, &manifest)
     }
 
-    /// Returns true if it is applied once, and may be gone afterwards.
+    /// Returns true if it is applied once, and may be gone later.
     pub fn is_applied_once(&self) -> bool {
         match self.manifest["metadata"]["annotations"][APPLY_ANNOTATION].as_str() {
             Some(value) => value == "once",

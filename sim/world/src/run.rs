@@ -114,7 +114,7 @@ fn simulate(request: &RunRequest<'_>) -> Simulated {
         Ok(world) => {
             let mut run = Run { request, world, expected };
             let result = run.carry_out();
-            // What the end of the world logs is not part of the run.
+            // Log lines of the end of the world are not part of the run.
             Simulated { virtual_time: run.world.now(), events: run.world.events(), result, trace: trace::take() }
         }
         Err(error) => Simulated { virtual_time: Duration::ZERO, events: 0, result: Err(error), trace: trace::take() },

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 /// Time limit for the store to respond.
 const STORE_TIME_MAX: Duration = Duration::from_secs(1);
-/// Time for which a success is repeated without another check: anyone may ask, and a check writes.
+/// Time for which a success is repeated without another check: any client may ask, and a check writes.
 const READY_TIME: Duration = Duration::from_secs(1);
 /// Time for which a failure is repeated: each check of a database whose counter is held may leave a session in its queue.
 const UNREADY_TIME: Duration = Duration::from_secs(2);

@@ -19,10 +19,19 @@ pub struct Finding {
     message: String,
 }
 
+/// Pages, scenarios and manifests.
+const PROSE: [&str; 3] = ["*.md", "*.yaml", "*.yml"];
+/// Folders whose texts are not ours, or name recordings.
+const NO_PROSE: [&str; 2] = ["fixtures/", "conformance/record/exchanges/"];
+
 /// Prints every finding; true if there is none.
 pub fn check() -> Result<bool, String> {
-    let files = rust_files()?;
+    let files = list_files(&["*.rs"])?;
     let mut findings = Vec::new();
+    let is_ours = |file: &&PathBuf| NO_PROSE.iter().all(|folder| !file.starts_with(folder));
+    for file in list_files(&PROSE)?.iter().filter(is_ours) {
+        findings.extend(words::check_prose(&file.to_string_lossy(), &read(file)?));
+    }
     for file in &files {
         findings.extend(words::check(&file.to_string_lossy(), &read(file)?));
     }
@@ -36,10 +45,10 @@ pub fn check() -> Result<bool, String> {
     Ok(findings.is_empty())
 }
 
-/// Rust sources that git tracks or would track, relative to the project's directory.
-fn rust_files() -> Result<Vec<PathBuf>, String> {
-    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"];
-    let (code, output) = Run::program("git").directory(root()).args(list).captured()?;
+/// Files that git tracks or would track, relative to the project's directory.
+fn list_files(patterns: &[&str]) -> Result<Vec<PathBuf>, String> {
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let (code, output) = Run::program("git").directory(root()).args(list).args(patterns).captured()?;
     if code != 0 {
         return Err(format!("git ls-files failed: {output}"));
     }

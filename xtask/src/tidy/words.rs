@@ -7,7 +7,7 @@ use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 use super::Finding;
 use super::allowed::ALLOWED;
 
-const WORDS: [&str; 19] = [
+const WORDS: [&str; 23] = [
     "nobody",
     "somebody",
     "whoever",
@@ -27,6 +27,10 @@ const WORDS: [&str; 19] = [
     "wish",
     "wishes",
     "wished",
+    "hands",
+    "patience",
+    "succession",
+    "afterwards",
 ];
 const PHRASES: [&str; 7] = ["in vain", "it is so", "is told", "are told", "was told", "were told", "be told"];
 /// First words of a doc comment that announce a riddle instead of naming the thing.
@@ -94,10 +98,17 @@ fn check_comment(
         };
         if let Some(word) = starts(text, &RIDDLES).filter(|_| is_first_of_doc && nth == 0) {
             report(line, format!("doc comment that begins with {word:?}: say what the item is"));
-        } else if let Some(word) = text.split(". ").skip(1).find_map(|sentence| starts(sentence, &NO_SENTENCE)) {
+        } else if let Some(word) = text.split(". ").find_map(|sentence| starts(sentence, &NO_SENTENCE)) {
             report(line, format!("sentence that begins with {word:?}"));
         }
     }
+}
+
+/// Findings in a page or another text that is no source.
+pub fn check_prose(file: &str, text: &str) -> Vec<Finding> {
+    let found = |(index, line)| forbidden(file, line).into_iter().map(move |word| (index + 1, word));
+    let to_finding = |(line, word)| Finding { place: format!("{file}:{line}"), message: format!("text with {word:?}") };
+    text.lines().enumerate().flat_map(found).map(to_finding).collect()
 }
 
 fn comment_style(comment: &str) -> &'static str {
@@ -174,6 +185,17 @@ mod tests {
     fn no_sentence_begins_with_a_question_word() {
         assert_eq!(found("// It is fast. What is slow is elsewhere.\n").len(), 1);
         assert_eq!(found("// It is fast. When it is slow, wait.\n"), []);
+    }
+
+    #[test]
+    fn a_comment_begins_with_no_question_word() {
+        assert_eq!(found("// What is slow is elsewhere.\n").len(), 1);
+    }
+
+    #[test]
+    fn a_word_is_found_in_a_page_with_its_line() {
+        let findings = check_prose("a.md", "# Fine\n\nFor nobody.\n");
+        assert_eq!(findings, [Finding { place: "a.md:3".into(), message: "text with \"nobody\"".into() }]);
     }
 
     #[test]

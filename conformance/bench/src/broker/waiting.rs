@@ -51,7 +51,7 @@ pub fn measure(bench: &Bench, large: &LargeBroker, figures: &mut Figures) -> Res
     if start.elapsed() > CHANGES_MAX {
         return Err(format!("the changes took {:?}, longer than some long polls", start.elapsed()));
     }
-    figures.add("the same broker before anyone waits, memory", before, "MB", Bar::None);
+    figures.add("the same broker before any agent waits, memory", before, "MB", Bar::None);
     figures.add(&format!("{} agents wait, memory", large.agents.len()), memory, "MB", MEMORY_BAR);
     figures.add("a change is heard of by the agent that waits", median(wakes), "ms", WAKE_BAR);
     figures.add("others whose request ended", others as f64, "requests", Bar::AtMost(0.0));

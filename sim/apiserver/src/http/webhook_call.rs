@@ -1,7 +1,7 @@
 //! Calls of webhooks: what the machine asks the program around it to send, and what was answered.
 //!
 //! The machine sends nothing itself. A request whose decision needs a webhook ends with its calls, without any change; the
-//! program makes the calls and hands the request in again, with the answers.
+//! program makes the calls and sends the request again, with the answers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

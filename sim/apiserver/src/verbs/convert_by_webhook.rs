@@ -45,7 +45,7 @@ pub(super) fn convert_read_objects(store: &Store, request: &ResourceRequest<'_>)
     convert_objects(store, resource, &request.target.api_version(), &objects, request.answers)
 }
 
-/// Converts a written object to its storage version. Its conversion back, for the response, is known afterwards.
+/// Converts a written object to its storage version. Its conversion back, for the response, is known later.
 pub(super) fn convert_to_storage(
     store: &Store,
     request: &ResourceRequest<'_>,

@@ -24,7 +24,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Time limit of convergence after the last fault.
 const CONVERGES_WITHIN: Duration = Duration::from_secs(6 * 60);
 
-/// Ends all faults, and returns everything that is wrong afterwards.
+/// Ends all faults, and returns everything that is wrong then.
 fn find_problems(world: &mut World) -> Vec<String> {
     world.end_faults();
     let has_converged = world.advance_until_written(CONVERGES_WITHIN, |world| check_converged(world).is_ok());

@@ -17,7 +17,7 @@ enum Sequence {
     KilledDuringPass,
     /// The API server refuses the kind of an object while a revision drops it.
     DroppedWhileDenied,
-    /// A dropped object has a finalizer that nobody removes for a while.
+    /// A dropped object has a finalizer that no client removes for a while.
     DroppedWhileHeld,
     /// An object moves to another stack.
     Moved,

@@ -1,6 +1,6 @@
 //! Knowledge of what the broker has stored about the agent.
 //!
-//! A session begins by reading it. Afterwards only this process reports, so its own reports are all that changes. A new
+//! A session begins by reading it. After that only this process reports, so its own reports are all that changes. A new
 //! session begins when that is not certain any more: the broker's database was restored, or another process has reported.
 
 use std::time::Duration;

@@ -377,7 +377,7 @@ fn build_commands() -> Vec<Command> {
         Command::new(RESTORE_EPOCH).about("Record that the database was restored by other means, and exit"),
         Command::new(ROTATE_ENCRYPTION_KEY)
             .about("Encrypt the secrets of webhooks and encrypted bundles with another key, while all brokers are stopped, and exit")
-            .arg(new_key.help("File of the new key; set webhooks.encryption_key_file to it afterwards")),
+            .arg(new_key.help("File of the new key; then set webhooks.encryption_key_file to it")),
     ]
 }
 

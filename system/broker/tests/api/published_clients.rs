@@ -222,7 +222,7 @@ async fn a_bundle_that_is_not_yaml_is_rejected_with_line_and_column() {
             assert_eq!(response.expect_error(400), "invalid_deployment_object", "{yaml:?}");
         }
     }
-    // What is wrong with the objects is for the agent to say.
+    // The agent reports errors in the objects themselves.
     fleet.api.post(&fleet.generator.1, &path, &json!({"yaml_content": "kind: Nothing"})).await.expect_status(201);
 }
 

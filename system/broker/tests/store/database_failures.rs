@@ -98,7 +98,7 @@ async fn lost_commits_begin_a_new_epoch_while_the_broker_runs_and_no_sequence_is
     for _ in 0..3 {
         issued.push(submit_over_http(&api, &pak, stack).await.unwrap());
     }
-    // What a promoted standby, or a restored backup, lacks: the last two commits.
+    // A promoted standby, or a restored backup, lacks the last two commits.
     let lost = format!(
         "BEGIN; UPDATE stacks SET newest = {0}; DELETE FROM revisions WHERE sequence > {0};
          UPDATE meta SET value = {0} WHERE name = 'tick'; COMMIT",

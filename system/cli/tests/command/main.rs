@@ -1,6 +1,6 @@
 //! The real command against the real broker, as processes.
 //!
-//! The binary of the broker must be next to that of this crate; `cargo build --release -p sindri-broker` builds it.
+//! The binary of the broker must be next to that of this crate; `cargo build -p sindri-broker` builds it.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod administration;

@@ -24,11 +24,7 @@ impl Broker {
     /// Starts a broker with further flags.
     pub fn start_with(flags: &[&str]) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_sindri")).with_file_name("sindri-broker");
-        assert!(
-            program.exists(),
-            "run `cargo build --release -p sindri-broker` first: {} is missing",
-            program.display()
-        );
+        assert!(program.exists(), "run `cargo build -p sindri-broker` first: {} is missing", program.display());
         let directory = tempfile::tempdir().unwrap();
         let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
         let encryption_key = directory.path().join("encryption.key");

@@ -38,7 +38,7 @@ pub(super) fn read(reply: &WebhookReply, version: &str) -> Result<Value, String>
     let unreadable = |reason: String| format!("couldn't get version/kind; json parse error: {reason}");
     let review = match serde_json::from_slice(&reply.body) {
         Ok(review) => review,
-        // What is not JSON is read as YAML.
+        // A text that is not JSON is read as YAML.
         Err(_) => yaml::read_yaml(&reply.body).map_err(unreadable)?,
     };
     if !review.is_object() {

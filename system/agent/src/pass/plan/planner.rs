@@ -305,7 +305,7 @@ fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<Desire
         // An object that another stack declares now is kept, and stays in the inventory until the other stack owns it.
     }
     plan.deletes.sort_by_key(|delete| delete.order);
-    // What could not be read may be inside a namespace, or needs its operator, or the permissions of the ServiceAccount.
+    // An object that could not be read may be inside a namespace, or needs its operator, or the permissions of the ServiceAccount.
     let has_unread_custom = plan.unread.iter().any(|key| DeleteOrder::from_key(key) == DeleteOrder::CustomResource);
     let may_delete = |order: DeleteOrder| match order {
         DeleteOrder::CustomResource => true,

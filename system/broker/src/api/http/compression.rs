@@ -1,8 +1,6 @@
 //! Compression of responses with gzip, for clients that accept it. Cached responses are not compressed.
 //!
-//! Not tower-http's `CompressionLayer`: it replaces the status with 406 after the handler has run if the client excludes
-//! every encoding, so that a stored write would look like an error; it keeps the strong `ETag` of the uncompressed body; and
-//! it wraps the body of every response, also of an idle poll.
+//! docs/decisions/0064-compression-by-hand.md has the reasons for not using the layer of tower-http.
 
 use std::io::Write;
 use std::pin::Pin;
