@@ -7,4 +7,5 @@ pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod route;
 pub(crate) mod subject;
+pub(crate) mod upgrade;
 pub(crate) mod webhook_call;
