@@ -25,6 +25,7 @@ use crate::http::route::{Route, route};
 use crate::http::webhook_call::{RequestStart, WebhookAnswer, WebhookAnswers, WebhookCall};
 use crate::object::key::StoredKey;
 use crate::persistence;
+use crate::state::certificate_signer::CertificateSigner;
 use crate::state::delays::ControllerDelays;
 use crate::state::pod_outcome::PodRule;
 use crate::state::server_state::ServerState;
@@ -126,6 +127,13 @@ impl ApiServer {
     #[must_use]
     pub fn with_administrator(mut self, token: &str) -> Self {
         self.state.authenticator.administrator = Some(Credentials(token.to_owned()));
+        self
+    }
+
+    /// Returns the same server with a signer of the certificates of clients. Without one, approved requests wait.
+    #[must_use]
+    pub fn with_signer(mut self, signer: Arc<dyn CertificateSigner>) -> Self {
+        self.state.signer = Some(signer);
         self
     }
 
