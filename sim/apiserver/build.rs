@@ -57,7 +57,7 @@ fn main() {
     write_text("documents.rs", &document_table(&recordings.join("openapi/v3")));
 }
 
-/// Returns the source code of a table of the recorded OpenAPI documents by file name.
+/// Returns the source code of a table of the recorded OpenAPI v3 documents by file name, and of the one of version 2.
 fn document_table(directory: &Path) -> String {
     let mut rows = Vec::new();
     for entry in std::fs::read_dir(directory).expect("recorded schemas") {
@@ -68,7 +68,9 @@ fn document_table(directory: &Path) -> String {
         }
     }
     rows.sort();
-    format!("static DOCUMENTS: &[(&str, &[u8])] = &[\n{}];\n", rows.concat())
+    let version_2 =
+        format!("include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/{RECORDINGS}/openapi/v2.json.gz\"))");
+    format!("static DOCUMENTS: &[(&str, &[u8])] = &[\n{}];\nstatic DOCUMENT_2: &[u8] = {version_2};\n", rows.concat())
 }
 
 /// Returns the objects of a new control plane, as lists: those of the API server, and the service accounts of the controllers.

@@ -35,7 +35,7 @@ pub use front::admin::{Admin, FaultRule, NamedFault};
 pub use front::gate::{Admission, Clock, Gate, OpenGate};
 #[cfg(feature = "client")]
 pub use front::sandbox::Sandbox;
-pub use front::serve::{Port, serve, serve_port};
+pub use front::serve::{HTTP_2, Port, serve, serve_port};
 pub use front::shared::SharedServer;
 pub use front::webhook_client::WebhookClient;
 pub use front::webhooks::{WebhookCaller, WebhookFuture};
@@ -47,6 +47,7 @@ pub use http::webhook_call::{WebhookAnswer, WebhookAnswers, WebhookCall, Webhook
 pub use jiff::Timestamp;
 pub use object::key::StoredKey;
 pub use server::{ApiServer, Handled};
+pub use state::certificate_signer::{CertificateSigner, CertificateTerms};
 pub use state::container_rules::{ExecRule, PortRule};
 pub use state::delays::ControllerDelays;
 pub use state::pod_outcome::{PodOutcome, PodRule};

@@ -29,6 +29,7 @@ use crate::object::fields::uid;
 use crate::object::key::StoredKey;
 use crate::persistence;
 use crate::process::port_server::PortAnswer;
+use crate::state::certificate_signer::CertificateSigner;
 use crate::state::container_rules::{ExecRule, PortRule};
 use crate::state::delays::ControllerDelays;
 use crate::state::pod_outcome::PodRule;
@@ -131,6 +132,13 @@ impl ApiServer {
     #[must_use]
     pub fn with_administrator(mut self, token: &str) -> Self {
         self.state.authenticator.administrator = Some(Credentials(token.to_owned()));
+        self
+    }
+
+    /// Returns the same server with a signer of the certificates of clients. Without one, approved requests wait.
+    #[must_use]
+    pub fn with_signer(mut self, signer: Arc<dyn CertificateSigner>) -> Self {
+        self.state.signer = Some(signer);
         self
     }
 

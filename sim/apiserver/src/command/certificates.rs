@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -13,6 +15,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::files::{self, StartError};
+use sindri_apiserver::{CertificateSigner, CertificateTerms, HTTP_2, Timestamp};
 
 /// A certificate with its key, both in PEM.
 pub(super) struct CertificatePair {
@@ -48,7 +51,7 @@ impl CertificateAuthority {
         let mut params = CertificateParams::new(names.to_vec()).map_err(certificate_error)?;
         params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.sign(&params)
+        self.create_pair(&params)
     }
 
     /// Creates a certificate for a user who is a member of a group.
@@ -57,13 +60,40 @@ impl CertificateAuthority {
         params.distinguished_name.push(DnType::OrganizationName, group);
         params.distinguished_name.push(DnType::CommonName, user);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.sign(&params)
+        self.create_pair(&params)
     }
 
-    fn sign(&self, params: &CertificateParams) -> Result<CertificatePair, StartError> {
+    fn create_pair(&self, params: &CertificateParams) -> Result<CertificatePair, StartError> {
         let key = KeyPair::generate().map_err(certificate_error)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(certificate_error)?.pem();
         Ok(CertificatePair { certificate, key: key.serialize_pem() })
+    }
+}
+
+impl std::fmt::Debug for CertificateAuthority {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("CertificateAuthority").finish_non_exhaustive()
+    }
+}
+
+impl CertificateSigner for CertificateAuthority {
+    fn sign(&self, request: &str, terms: &CertificateTerms) -> Result<String, String> {
+        let mut request = CertificateSigningRequestParams::from_pem(request).map_err(|error| error.to_string())?;
+        let time = |timestamp: Timestamp| {
+            let seconds = u64::try_from(timestamp.as_second()).unwrap_or_default();
+            date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds)
+        };
+        let has = |usage: &str| terms.usages.iter().any(|other| other == usage);
+        let params = &mut request.params;
+        params.not_before = time(terms.not_before);
+        params.not_after = time(terms.not_after);
+        let usages = [
+            ("digital signature", KeyUsagePurpose::DigitalSignature),
+            ("key encipherment", KeyUsagePurpose::KeyEncipherment),
+        ];
+        params.key_usages = usages.into_iter().filter(|(usage, _)| has(usage)).map(|(_, purpose)| purpose).collect();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        request.signed_by(&self.issuer).map(|certificate| certificate.pem()).map_err(|error| error.to_string())
     }
 }
 
@@ -83,7 +113,7 @@ pub(super) fn server_config(pair: &CertificatePair, authorities: &[String]) -> R
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(certificate_error)?.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(chain.map_err(certificate_error)?, key).map_err(certificate_error)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 

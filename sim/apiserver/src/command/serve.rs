@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sindri_apiserver::{ApiServer, SharedServer};
 
@@ -90,6 +91,7 @@ impl ServeCommand {
                 write_pair(directory, "apiserver", &pair)?;
             }
             self.write_kubeconfig(&render_kubeconfig(&url, Some(&authority.certificate), Some(&token)))?;
+            machine = machine.with_signer(Arc::new(authority));
         }
         // The reader of stdout may have gone; the server runs anyway.
         let _unread = writeln!(std::io::stdout(), "READY {url}");

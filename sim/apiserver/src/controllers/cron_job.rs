@@ -26,7 +26,7 @@ pub(crate) fn reconcile_cron_job(state: &mut ServerState, now: Timestamp, key: &
     let Some(live) = state.store.find_key(key).cloned() else { return };
     let jobs = list_jobs(&state.store, &live);
     let mut updated_object = Value::clone(&live);
-    update_active_jobs(&mut updated_object, &jobs);
+    update_active_jobs(state, now, &mut updated_object, &jobs);
     if !is_deleting(&live) && live.pointer("/spec/suspend") != Some(&json!(true)) {
         start_due_job(state, now, key, &mut updated_object);
     }
@@ -129,12 +129,24 @@ fn delete_old_jobs(state: &mut ServerState, now: Timestamp, cron: &Value, jobs: 
     }
 }
 
-/// Updates the list of active jobs and the time of the last success.
-fn update_active_jobs(cron: &mut Value, jobs: &[OwnedObject]) {
-    let is_running = |reference: &&Value| {
-        jobs.iter().any(|job| uid(&job.object) == string_at(reference, "/uid") && !is_finished(&job.object))
-    };
-    let active: Vec<Value> = array_at(cron, "/status/active").iter().filter(is_running).cloned().collect();
+/// Updates the list of active jobs and the time of the last success, and records which jobs are no longer active.
+fn update_active_jobs(state: &mut ServerState, now: Timestamp, cron: &mut Value, jobs: &[OwnedObject]) {
+    let mut active = Vec::new();
+    for reference in array_at(cron, "/status/active") {
+        let job = jobs.iter().find(|job| uid(&job.object) == string_at(reference, "/uid"));
+        let (reason, message) = match job {
+            Some(job) if !is_finished(&job.object) => {
+                active.push(reference.clone());
+                continue;
+            }
+            Some(job) => {
+                let end = if is_condition_true(&job.object, "Complete") { "Complete" } else { "Failed" };
+                ("SawCompletedJob", format!("Saw completed job: {}, condition: {end}", job.key.name))
+            }
+            None => ("MissingJob", format!("Active job went missing: {}", string_at(reference, "/name"))),
+        };
+        record_event(state, now, CONTROLLER, cron, ("Normal", reason), &message);
+    }
     if let (true, Some(status)) = (active.is_empty(), cron["status"].as_object_mut()) {
         status.remove("active");
     } else {

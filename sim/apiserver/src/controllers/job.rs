@@ -3,14 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::job_status::{finish, format_indexes, is_finished, parse_indexes, set_condition};
+use super::job_status::{JobEnd, decided_end, format_indexes, is_finished, parse_indexes, set_condition};
 use super::owned_objects::{OwnedObject, claim_objects, compare_deletion_order, has_ended, is_active, is_ready};
 use super::writes::{
     MANAGER, create_object, delete_object, error_message, number, record_event, replace_status, set_count,
 };
 use crate::controllers::owned_objects::pod_from;
 use crate::object::fields::{
-    add_duration, array_at, finalizers, format_timestamp, is_deleting, name, set_finalizers, string_at,
+    add_duration, array_at, finalizers, format_timestamp, is_deleting, name, push, set_finalizers, string_at,
 };
 use crate::object::key::StoredKey;
 use crate::object::owners::controller_of;
@@ -25,6 +25,8 @@ const CONTROLLER: &str = "job-controller";
 /// Finalizer that keeps a pod until it was counted.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// Environment variable with the index of a pod.
+const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 /// Delay before the next pod after a failure; doubled with each failure.
 const BACK_OFF: SignedDuration = SignedDuration::from_secs(10);
 const BACK_OFF_MAX: SignedDuration = SignedDuration::from_secs(600);
@@ -73,10 +75,22 @@ impl JobState {
         }
     }
 
+    /// Returns the number of pods that are being deleted.
+    fn terminating_count(&self) -> i64 {
+        let terminating = self.pods.iter().filter(|pod| is_deleting(&pod.object) && !has_ended(&pod.object));
+        i64::try_from(terminating.count()).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the number of pods that are not replaced until they are gone.
+    fn unreplaced_count(&self) -> i64 {
+        let replaces_failed_only = string_at(&self.job, "/spec/podReplacementPolicy") == "Failed";
+        if replaces_failed_only { self.terminating_count() } else { 0 }
+    }
+
     fn is_done(&self) -> bool {
         let succeeded = number(&self.job, "/status/succeeded");
         match self.completions() {
-            Some(completions) => succeeded >= completions,
+            Some(completions) => succeeded >= completions && self.active().is_empty(),
             None => succeeded > 0 && self.active().is_empty(),
         }
     }
@@ -96,19 +110,15 @@ pub(crate) fn reconcile_job(state: &mut ServerState, now: Timestamp, key: &Store
     if is_deleting(&live) {
         return;
     }
-    let failure = find_failure(state, now, &observed);
-    match failure {
-        Some((reason, message)) => {
-            stop_pods(state, now, &observed, usize::MAX);
-            finish_job(state, now, &mut observed, ("FailureTarget", "Failed"), reason, message);
-        }
-        None if observed.is_done() => {
-            stop_pods(state, now, &observed, usize::MAX);
-            let message = "Reached expected number of succeeded pods";
-            let conditions = ("SuccessCriteriaMet", "Complete");
-            finish_job(state, now, &mut observed, conditions, "CompletionsReached", message);
-        }
-        None => sync_job_pods(state, now, &mut observed),
+    let decision = decided_end(&observed.job).or_else(|| find_failure(state, now, &observed));
+    if decision.is_some() {
+        stop_pods(state, now, &observed, usize::MAX, false);
+    } else {
+        sync_job_pods(state, now, &mut observed);
+    }
+    observed.pods = claim_objects(state, now, CONTROLLER, &live, ("", "pods"));
+    if let Some(end) = decision.or_else(|| observed.is_done().then(JobEnd::completed)) {
+        end_job(state, now, &mut observed, &end);
     }
     update_job_status(state, now, &mut observed);
 }
@@ -180,8 +190,8 @@ fn remove_released_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey)
     }
 }
 
-/// Returns reason and message if a job has failed.
-fn find_failure(state: &mut ServerState, now: Timestamp, observed: &JobState) -> Option<(&'static str, &'static str)> {
+/// Returns the failure of a job, if it has failed.
+fn find_failure(state: &mut ServerState, now: Timestamp, observed: &JobState) -> Option<JobEnd> {
     let limit = observed.job.pointer("/spec/backoffLimit").and_then(Value::as_i64).unwrap_or(6);
     let restarts: i64 = observed
         .active()
@@ -192,23 +202,26 @@ fn find_failure(state: &mut ServerState, now: Timestamp, observed: &JobState) ->
     let restarts_on_failure = string_at(&observed.job, "/spec/template/spec/restartPolicy") == "OnFailure";
     let is_over_limit = restarts_on_failure && restarts > 0 && restarts >= limit;
     if number(&observed.job, "/status/failed") > limit || is_over_limit {
-        return Some(("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
+        return Some(JobEnd::failed("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
     }
     let seconds = observed.job.pointer("/spec/activeDeadlineSeconds").and_then(Value::as_i64)?;
     let start: Timestamp = string_at(&observed.job, "/status/startTime").parse().ok()?;
+    if observed.is_suspended() {
+        return None;
+    }
     let end = add_duration(start, SignedDuration::from_secs(seconds));
-    if observed.is_suspended() || end > now {
+    if end > now {
         let task = Task::Reconcile(Workload::Job, observed.key.clone());
         state.schedule_after(now, end.duration_since(now).max(SignedDuration::from_secs(1)), task);
         return None;
     }
-    Some(("DeadlineExceeded", "Job was active longer than specified deadline"))
+    Some(JobEnd::failed("DeadlineExceeded", "Job was active longer than specified deadline"))
 }
 
 /// Creates the missing pods, or deletes the surplus ones.
 fn sync_job_pods(state: &mut ServerState, now: Timestamp, observed: &mut JobState) {
     if observed.is_suspended() {
-        stop_pods(state, now, observed, usize::MAX);
+        stop_pods(state, now, observed, usize::MAX, true);
         if set_condition(
             &mut observed.job,
             &format_timestamp(now),
@@ -216,7 +229,6 @@ fn sync_job_pods(state: &mut ServerState, now: Timestamp, observed: &mut JobStat
             "JobSuspended",
             "Job suspended",
         ) {
-            observed.job["status"].as_object_mut().into_iter().for_each(|status| drop(status.remove("startTime")));
             record_event(state, now, CONTROLLER, &observed.job, ("Normal", "Suspended"), "Job suspended");
         }
         return;
@@ -226,6 +238,8 @@ fn sync_job_pods(state: &mut ServerState, now: Timestamp, observed: &mut JobStat
         && set_condition(&mut observed.job, &format_timestamp(now), ("Suspended", false), "JobResumed", "Job resumed")
     {
         record_event(state, now, CONTROLLER, &observed.job, ("Normal", "Resumed"), "Job resumed");
+        // The deadline is that of the time since then.
+        observed.job["status"].as_object_mut().into_iter().for_each(|status| drop(status.remove("startTime")));
     }
     if observed.job.pointer("/status/startTime").is_none() {
         observed.job["status"]["startTime"] = json!(format_timestamp(now));
@@ -233,11 +247,12 @@ fn sync_job_pods(state: &mut ServerState, now: Timestamp, observed: &mut JobStat
         let task = Task::Reconcile(Workload::Job, observed.key.clone());
         state.schedule_after(now, state.delays.job, task);
     }
-    let (desired, active) = (observed.desired_active(), observed.active_count());
+    let (desired, active, unreplaced) =
+        (observed.desired_active(), observed.active_count(), observed.unreplaced_count());
     if active > desired {
-        stop_pods(state, now, observed, usize::try_from(active - desired).unwrap_or_default());
-    } else if active < desired && !is_backing_off(state, now, observed) {
-        start_pods(state, now, observed, (desired - active).min(BURST_PODS_MAX));
+        stop_pods(state, now, observed, usize::try_from(active - desired).unwrap_or_default(), true);
+    } else if active + unreplaced < desired && !is_backing_off(state, now, observed) {
+        start_pods(state, now, observed, (desired - active - unreplaced).min(BURST_PODS_MAX));
     }
 }
 
@@ -285,30 +300,34 @@ fn start_pods(state: &mut ServerState, now: Timestamp, observed: &JobState, coun
     }
 }
 
-fn stop_pods(state: &mut ServerState, now: Timestamp, observed: &JobState, count: usize) {
+/// Deletes active pods. Released ones are not counted as failed.
+fn stop_pods(state: &mut ServerState, now: Timestamp, observed: &JobState, count: usize, releases: bool) {
     let mut active = observed.active();
     active.sort_by(|one, other| compare_deletion_order(&one.object, &other.object));
     for pod in active.into_iter().take(count) {
+        if releases {
+            release_pod(state, now, &pod.key, &pod.object);
+        }
         delete_object(state, now, CONTROLLER, &pod.key);
         let message = format!("Deleted pod: {}", pod.key.name);
         record_event(state, now, CONTROLLER, &observed.job, ("Normal", "SuccessfulDelete"), &message);
     }
 }
 
-fn finish_job(
-    state: &mut ServerState,
-    now: Timestamp,
-    observed: &mut JobState,
-    conditions: (&str, &str),
-    reason: &str,
-    message: &str,
-) {
-    finish(&mut observed.job, &format_timestamp(now), conditions, reason, message);
-    let (event_type, reason, message) = match conditions.1 {
-        "Complete" => ("Normal", "Completed", "Job completed"),
-        _ => ("Warning", reason, message),
-    };
-    record_event(state, now, CONTROLLER, &observed.job, (event_type, reason), message);
+/// Decides the end of a job, and ends it once none of its pods is being deleted any more.
+fn end_job(state: &mut ServerState, now: Timestamp, observed: &mut JobState, end: &JobEnd) {
+    let timestamp = format_timestamp(now);
+    set_condition(&mut observed.job, &timestamp, (end.decision(), true), &end.reason, &end.message);
+    if observed.terminating_count() > 0 {
+        return;
+    }
+    set_condition(&mut observed.job, &timestamp, (end.condition(), true), &end.reason, &end.message);
+    if end.succeeds {
+        observed.job["status"]["completionTime"] = json!(timestamp);
+        record_event(state, now, CONTROLLER, &observed.job, ("Normal", "Completed"), "Job completed");
+    } else {
+        record_event(state, now, CONTROLLER, &observed.job, ("Warning", end.reason.as_str()), &end.message);
+    }
 }
 
 fn update_job_status(state: &mut ServerState, now: Timestamp, observed: &mut JobState) {
@@ -354,13 +373,14 @@ fn build_job_pod(job: &Value, index: Option<i64>) -> Value {
         pod["metadata"]["labels"][INDEX] = json!(index.to_string());
         pod["spec"]["hostname"] = json!(format!("{}-{index}", name(job)));
         let source = json!({"fieldRef": {"fieldPath": format!("metadata.labels['{INDEX}']")}});
-        let containers = pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
-            if container.get("env").is_none() {
-                container["env"] = json!([]);
+        for list in ["initContainers", "containers"] {
+            let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
+            for container in containers.into_iter().flatten() {
+                let known = array_at(container, "/env").iter().any(|known| known["name"] == INDEX_VARIABLE);
+                if !known {
+                    push(container, "env", json!({"name": INDEX_VARIABLE, "valueFrom": source}));
+                }
             }
-            let variable = json!({"name": "JOB_COMPLETION_INDEX", "valueFrom": source});
-            container["env"].as_array_mut().into_iter().for_each(|all| all.push(variable.clone()));
         }
     }
     pod

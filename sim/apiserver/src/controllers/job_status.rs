@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::writes::{condition, is_condition_true};
-use crate::object::fields::array_at;
+use crate::object::fields::{array_at, string_at};
 
 /// True if a job has completed or failed.
 pub(super) fn is_finished(job: &Value) -> bool {
@@ -34,13 +34,43 @@ pub(super) fn set_condition(
     true
 }
 
-/// Sets the two conditions of a finished job: the decision and the end.
-pub(super) fn finish(job: &mut Value, timestamp: &str, (decided, ended): (&str, &str), reason: &str, message: &str) {
-    set_condition(job, timestamp, (decided, true), reason, message);
-    set_condition(job, timestamp, (ended, true), reason, message);
-    if ended == "Complete" {
-        job["status"]["completionTime"] = json!(timestamp);
+/// End of a job.
+pub(super) struct JobEnd {
+    pub(super) succeeds: bool,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl JobEnd {
+    pub(super) fn failed(reason: &str, message: &str) -> Self {
+        Self { succeeds: false, reason: reason.to_owned(), message: message.to_owned() }
     }
+
+    pub(super) fn completed() -> Self {
+        let (reason, message) = ("CompletionsReached", "Reached expected number of succeeded pods");
+        Self { succeeds: true, reason: reason.to_owned(), message: message.to_owned() }
+    }
+
+    /// Returns the condition of a job whose end is decided.
+    pub(super) fn decision(&self) -> &'static str {
+        if self.succeeds { "SuccessCriteriaMet" } else { "FailureTarget" }
+    }
+
+    /// Returns the condition of a job that has ended.
+    pub(super) fn condition(&self) -> &'static str {
+        if self.succeeds { "Complete" } else { "Failed" }
+    }
+}
+
+/// Returns the end of a job that was decided before.
+pub(super) fn decided_end(job: &Value) -> Option<JobEnd> {
+    let decided = |kind: &str| condition(job, kind).filter(|condition| condition["status"] == "True");
+    let (succeeds, found) = match decided("SuccessCriteriaMet") {
+        Some(found) => (true, found),
+        None => (false, decided("FailureTarget")?),
+    };
+    let text = |field: &str| string_at(found, field).to_owned();
+    Some(JobEnd { succeeds, reason: text("/reason"), message: text("/message") })
 }
 
 /// Formats completion indexes as in a status: `0-2,4`.

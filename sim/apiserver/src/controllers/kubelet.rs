@@ -139,15 +139,13 @@ fn record_container_events(state: &mut ServerState, now: Timestamp, pod: &Value,
     }
 }
 
-/// Ends the containers of a pod, and removes the pod unless it has finalizers.
+/// Ends the containers of a pod, which is no longer ready then, and removes the pod unless it has finalizers.
 fn end_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, pod: &Value) {
-    let attribution = Attribution::controller(KUBELET, Verb::Delete);
-    if finalizers(pod).is_empty() {
-        remove(state, now, &attribution, key);
-        return;
-    }
+    let is_removed = finalizers(pod).is_empty();
     let mut ended = pod.clone();
-    metadata(&mut ended).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+    if !is_removed {
+        metadata(&mut ended).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+    }
     let statuses = ended.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut);
     for status in statuses.into_iter().flatten() {
         if status.pointer("/state/terminated").is_none() {
@@ -159,8 +157,24 @@ fn end_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, pod: &Value
             status["started"] = json!(false);
         }
     }
-    set_phase_and_conditions(&mut ended, &format_timestamp(now));
+    if !is_removed || !array_at(&ended, "/status/containerStatuses").is_empty() {
+        set_phase_and_conditions(&mut ended, &format_timestamp(now));
+    }
     replace_status(state, now, (KUBELET, KUBELET), key, &ended);
+    if is_removed {
+        remove(state, now, &Attribution::controller(KUBELET, Verb::Delete), key);
+    }
+}
+
+/// Updates the readiness of a running pod after the conditions of its readiness gates changed.
+pub(crate) fn update_readiness(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
+    let Some(pod) = state.store.find_key(key).cloned() else { return };
+    if is_deleting(&pod) || array_at(&pod, "/status/containerStatuses").is_empty() {
+        return;
+    }
+    let mut updated_object = Value::clone(&pod);
+    set_phase_and_conditions(&mut updated_object, &format_timestamp(now));
+    replace_status(state, now, (KUBELET, KUBELET), key, &updated_object);
 }
 
 /// Returns the part of a container status that is the same in every state.
@@ -326,8 +340,26 @@ fn set_phase_and_conditions(pod: &mut Value, now: &str) {
     let completed = (phase == "Succeeded").then(|| ("PodCompleted", String::new()));
     set_condition(pod, now, "PodReadyToStartContainers", !has_ended, None);
     set_condition(pod, now, "Initialized", true, completed.as_ref());
-    set_condition(pod, now, "Ready", unready.is_empty(), unready_reason.as_ref());
+    let closed = closed_gates(pod);
+    let gate_reason = (!closed.is_empty()).then(|| ("ReadinessGatesNotReady", closed.join(", ")));
+    let ready_reason = unready_reason.clone().or(gate_reason);
+    set_condition(pod, now, "Ready", ready_reason.is_none(), ready_reason.as_ref());
     set_condition(pod, now, "ContainersReady", unready.is_empty(), unready_reason.as_ref());
+}
+
+/// Returns why the readiness gates of a pod are not open.
+fn closed_gates(pod: &Value) -> Vec<String> {
+    let conditions = array_at(pod, "/status/conditions");
+    let gates = array_at(pod, "/spec/readinessGates").iter().map(|gate| string_at(gate, "/conditionType"));
+    let reason = |gate: &str| match conditions.iter().find(|condition| condition["type"] == gate) {
+        None => Some(format!("corresponding condition of pod readiness gate {gate:?} does not exist.")),
+        Some(condition) if condition["status"] == "True" => None,
+        Some(condition) => {
+            let status = string_at(condition, "/status");
+            Some(format!("the status of pod readiness gate {gate:?} is not \"True\", but {status}"))
+        }
+    };
+    gates.filter_map(reason).collect()
 }
 
 fn set_condition(pod: &mut Value, now: &str, condition_type: &str, holds: bool, reason: Option<&(&str, String)>) {

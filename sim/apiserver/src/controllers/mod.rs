@@ -1,5 +1,6 @@
 //! The controllers of the control plane, which run the tasks that changes have scheduled.
 
+mod certificate_signing;
 mod controller_revisions;
 mod counting;
 mod crd;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::writes::{condition, is_condition_true, number};
 use crate::object::fields::{add_duration, array_at, is_deleting, metadata, name, string_at, uid};
 use crate::object::key::StoredKey;
-use crate::object::label_selectors::matches_selector;
+use crate::object::label_selectors::selects_pod;
 use crate::object::owners::{controller_of, controller_reference};
 use crate::state::server_state::ServerState;
 use crate::storage::journal::{Attribution, Verb};
@@ -80,7 +80,6 @@ pub(crate) fn claim_objects(
     owner: &Value,
     (group, plural): (&str, &str),
 ) -> Vec<OwnedObject> {
-    let selector = owner.pointer("/spec/selector").cloned();
     let namespace = string_at(owner, "/metadata/namespace");
     let mut claimed = Vec::new();
     let candidates: Vec<OwnedObject> = state
@@ -89,7 +88,7 @@ pub(crate) fn claim_objects(
         .map(|entry| OwnedObject { key: entry.key.clone(), object: entry.object.object() })
         .collect();
     for candidate in candidates {
-        let matches = matches_selector(selector.as_ref(), &candidate.object);
+        let matches = selects_pod(owner, &candidate.object);
         match controller_of(&candidate.object) {
             Some(reference) if string_at(reference, "/uid") != uid(owner) => {}
             Some(_) if matches || is_deleting(owner) => claimed.push(candidate),

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::certificate_signing::sign_certificate;
 use super::counting::update_counts;
 use super::crd::{establish_crd, finalize_crd};
 use super::cron_job::reconcile_cron_job;
@@ -10,9 +11,9 @@ use super::deployment::reconcile_deployment;
 use super::endpoints::{reconcile_endpoint_slices, reconcile_endpoints};
 use super::garbage_collector::{check_owners, collect_dependents, finish_deletion};
 use super::job::reconcile_job;
-use super::kubelet::run_pod;
+use super::kubelet::{run_pod, update_readiness};
 use super::namespace::terminate_namespace;
-use super::replica_set::reconcile_replica_set;
+use super::replica_set::{reconcile_replica_set, reconcile_replication_controller};
 use super::role_aggregation::aggregate_roles;
 use super::scheduler::schedule_pod;
 use super::stateful_set::reconcile_stateful_set;
@@ -36,6 +37,7 @@ pub(crate) fn run_task(state: &mut ServerState, now: Timestamp, task: Task) {
         Task::FinishDeletion(key) => finish_deletion(state, now, &key),
         Task::Count(key) => update_counts(state, now, &key),
         Task::AggregateRoles => aggregate_roles(state, now),
+        Task::SignCertificate(name) => sign_certificate(state, now, &name),
         Task::Unprotect(key) => unprotect(state, now, &key),
         Task::Reconcile(workload, key) => reconcile(state, now, workload, &key),
     }
@@ -46,6 +48,7 @@ pub(crate) fn reconcile(state: &mut ServerState, now: Timestamp, workload: Workl
     match workload {
         Workload::Deployment => reconcile_deployment(state, now, key),
         Workload::ReplicaSet => reconcile_replica_set(state, now, key),
+        Workload::ReplicationController => reconcile_replication_controller(state, now, key),
         Workload::StatefulSet => reconcile_stateful_set(state, now, key),
         Workload::DaemonSet => reconcile_daemon_set(state, now, key),
         Workload::Job => reconcile_job(state, now, key),
@@ -54,5 +57,6 @@ pub(crate) fn reconcile(state: &mut ServerState, now: Timestamp, workload: Workl
         Workload::EndpointSlice => reconcile_endpoint_slices(state, now, key),
         Workload::Scheduler => schedule_pod(state, now, key),
         Workload::Kubelet => run_pod(state, now, key),
+        Workload::PodReadiness => update_readiness(state, now, key),
     }
 }

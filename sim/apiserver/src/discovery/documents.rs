@@ -57,11 +57,11 @@ pub(crate) fn respond(
             None if registry.has_group(group) => Err(ApiError::no_such_resource()),
             document => found(document),
         },
-        Route::OpenApi2 => Ok(openapi::version_2(request)),
+        Route::OpenApi2 => Ok(openapi::version_2(registry, request)),
         Route::OpenApi3Index => Ok(Response::json(200, &openapi::index(registry))
             .with_header("content-type", "text/plain; charset=utf-8".to_owned())),
         Route::OpenApi3 { group, version } => match openapi::document(registry, group, version) {
-            Some(document) => Ok(openapi::respond(document.into(), tag, false)),
+            Some(document) => Ok(openapi::respond(document.into(), tag)),
             None => Ok(Response::Full { status: 404, headers: Vec::new(), body: Bytes::new() }),
         },
         Route::Metrics => Ok(metrics::respond(store)),

@@ -1,4 +1,5 @@
-//! Encodings of bodies other than JSON: YAML and Protobuf.
+//! Encodings other than JSON: YAML, Protobuf, and certificates in PEM.
 
+pub(crate) mod certificates;
 pub mod protobuf;
 pub(crate) mod yaml;

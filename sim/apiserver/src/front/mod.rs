@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod gate;
+mod http_2;
 #[cfg(feature = "client")]
 pub(crate) mod sandbox;
 pub(crate) mod serve;

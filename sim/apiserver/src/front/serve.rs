@@ -1,7 +1,8 @@
 //! HTTP in front of the machine: connections, watch streams, upgrades, and the tick loop.
 //!
 //! Speaks HTTP/1.1 over any listener, with hyper directly, because a simulated world must be able to cut a connection
-//! without a response. The caller provides the clock and the socket. Every task ends when the future of [`serve()`] does.
+//! without a response; and HTTP/2, if a TLS handshake chose it. The caller provides the clock and the socket. Every task
+//! ends when the future of [`serve()`] does.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,6 +26,7 @@ use tokio_rustls::{TlsAcceptor, rustls};
 
 use super::admin::{self, Admin};
 use super::gate::{Admission, Clock, Gate};
+use super::http_2;
 use super::shared::SharedServer;
 use super::streams::{serve_streams, upgrade_response};
 use super::webhooks::{self, WebhookCaller};
@@ -59,6 +61,8 @@ impl AgreedUpgrade {
     }
 }
 
+/// Name of HTTP/2 in TLS handshakes.
+pub const HTTP_2: &[u8] = b"h2";
 /// Timeout of a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
@@ -159,9 +163,14 @@ where
     let shaken = tokio::time::timeout(HANDSHAKE_MAX, TlsAcceptor::from(tls).accept(stream)).await;
     // A client whose handshake fails or takes too long is not served.
     let Ok(Ok(stream)) = shaken else { return };
-    let certificates = stream.get_ref().1.peer_certificates();
-    let subject = certificates.and_then(|chain| Subject::of_certificate(chain.first()?));
-    serve_connection(stream, front, subject).await;
+    let session = stream.get_ref().1;
+    let subject = session.peer_certificates().and_then(|chain| Subject::of_certificate(chain.first()?));
+    if session.alpn_protocol() == Some(HTTP_2) {
+        let service = service_fn(move |request| respond(front.clone(), subject.clone(), request, None));
+        http_2::serve_connection(stream, service).await;
+    } else {
+        serve_connection(stream, front, subject).await;
+    }
 }
 
 async fn serve_connection<S>(stream: S, front: Front, subject: Option<Subject>)

@@ -137,7 +137,10 @@ impl Response {
                     return Self::Full { status, headers, body };
                 }
                 headers.push(("content-encoding", "gzip".to_owned()));
-                headers.push(("vary", "Accept-Encoding".to_owned()));
+                let vary = ("vary", "Accept-Encoding".to_owned());
+                if !headers.contains(&vary) {
+                    headers.push(vary);
+                }
                 Self::Full { status, headers, body: compressed(&body) }
             }
             other => other,
@@ -171,14 +174,6 @@ impl Response {
             }
             None => self,
         }
-    }
-
-    /// Replaces the body of a successful response.
-    pub(crate) fn with_message(self, written: Bytes, media: &str) -> Self {
-        if self.status() != Some(200) {
-            return self;
-        }
-        self.with_body(written).with_header("content-type", media.to_owned())
     }
 
     fn with_body(mut self, written: Bytes) -> Self {

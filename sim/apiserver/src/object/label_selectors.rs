@@ -30,9 +30,17 @@ pub(crate) fn matches_selector(selector: Option<&Value>, object: &Value) -> bool
         })
 }
 
-/// True if a service selects a pod.
-pub(crate) fn is_selected_by(service: &Value, pod: &Value) -> bool {
-    let Some(selector) = value_at(service, "/spec/selector").and_then(Value::as_object) else { return false };
+/// True if the selector of a workload matches an object. That of a ReplicationController is a map of labels.
+pub(crate) fn selects_pod(workload: &Value, pod: &Value) -> bool {
+    match string_at(workload, "/kind") {
+        "ReplicationController" => is_selected_by(workload, pod),
+        _ => matches_selector(value_at(workload, "/spec/selector"), pod),
+    }
+}
+
+/// True if a service or a ReplicationController selects a pod.
+pub(crate) fn is_selected_by(owner: &Value, pod: &Value) -> bool {
+    let Some(selector) = value_at(owner, "/spec/selector").and_then(Value::as_object) else { return false };
     let labels = value_at(pod, "/metadata/labels");
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }

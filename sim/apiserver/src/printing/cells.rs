@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::object::fields::{array_at, is_deleting, name, string_at, value_at};
 use crate::printing::format::{age, selector};
+use crate::printing::pod_cells::{location_cells, status_cells};
 
 /// Largest number of printed addresses.
 const ADDRESSES_MAX: usize = 3;
@@ -50,7 +51,7 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
     let old = json!(age(now, string_at(object, "/metadata/creationTimestamp")));
     let mut row = vec![own];
     match kind {
-        "Pod" => row.extend(pod(object).into_iter().chain([old]).chain(location_cells(object))),
+        "Pod" => row.extend(status_cells(object, now).into_iter().chain([old]).chain(location_cells(object))),
         "HorizontalPodAutoscaler" => row.extend(autoscaler(object).into_iter().chain([old])),
         "Job" => row.extend(job(now, object).into_iter().chain([old]).chain(template(object))),
         "CronJob" => row.extend(cron_job(now, object).into_iter().chain([old]).chain(cron_template(object))),
@@ -70,39 +71,6 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
         _ => return None,
     }
     Some(row)
-}
-
-/// Returns the status of a pod in one word.
-fn pod_status(pod: &Value) -> String {
-    let mut word = string_at(pod, "/status/reason").to_owned();
-    if word.is_empty() {
-        string_at(pod, "/status/phase").clone_into(&mut word);
-    }
-    for status in array_at(pod, "/status/containerStatuses").iter().rev() {
-        let waiting = string_at(status, "/state/waiting/reason");
-        let ended = string_at(status, "/state/terminated/reason");
-        if !waiting.is_empty() {
-            waiting.clone_into(&mut word);
-        } else if !ended.is_empty() {
-            ended.clone_into(&mut word);
-        }
-    }
-    if is_deleting(pod) { "Terminating".to_owned() } else { word }
-}
-
-fn pod(pod: &Value) -> Vec<Value> {
-    let statuses = array_at(pod, "/status/containerStatuses");
-    let ready = statuses.iter().filter(|status| status["ready"] == true).count();
-    let all = array_at(pod, "/spec/containers").len();
-    let restarts: u64 = statuses.iter().filter_map(|status| status["restartCount"].as_u64()).sum();
-    vec![json!(format!("{ready}/{all}")), json!(pod_status(pod)), json!(restarts.to_string())]
-}
-
-/// Returns the address and node cells of a pod.
-fn location_cells(pod: &Value) -> Vec<Value> {
-    let or_none =
-        |pointer: &str| json!(Some(string_at(pod, pointer)).filter(|text| !text.is_empty()).unwrap_or("<none>"));
-    vec![or_none("/status/podIP"), or_none("/spec/nodeName"), or_none("/status/nominatedNodeName"), json!("<none>")]
 }
 
 /// Returns the container, image and selector cells of an object with a pod template.
@@ -125,18 +93,23 @@ fn job(now: Timestamp, job: &Value) -> Vec<Value> {
     let holds = |kind: &str| {
         array_at(job, "/status/conditions").iter().any(|one| one["type"] == kind && one["status"] == "True")
     };
-    let words = [
-        ("Complete", "Complete"),
-        ("Failed", "Failed"),
-        ("SuccessCriteriaMet", "SuccessCriteriaMet"),
-        ("Suspended", "Suspended"),
-    ];
-    let status = words.iter().find(|(kind, _)| holds(kind)).map_or("Running", |(_, word)| *word);
-    let done = job.pointer("/status/succeeded").and_then(Value::as_i64).unwrap_or_default();
-    let wanted = job.pointer("/spec/completions").and_then(Value::as_i64).unwrap_or(1);
+    let ends = ["Complete", "Failed"].into_iter().find(|kind| holds(kind));
+    let stages = ["Suspended", "FailureTarget", "SuccessCriteriaMet"].into_iter().find(|kind| holds(kind));
+    let status = match ends {
+        Some(end) => end,
+        None if is_deleting(job) => "Terminating",
+        None => stages.unwrap_or("Running"),
+    };
+    let number = |pointer: &str| job.pointer(pointer).and_then(Value::as_i64);
+    let done = number("/status/succeeded").unwrap_or_default();
+    let completions = match (number("/spec/completions"), number("/spec/parallelism").unwrap_or_default()) {
+        (Some(wanted), _) => format!("{done}/{wanted}"),
+        (None, parallelism) if parallelism > 1 => format!("{done}/1 of {parallelism}"),
+        (None, _) => format!("{done}/1"),
+    };
     let start = string_at(job, "/status/startTime");
     let end = string_at(job, "/status/completionTime").parse().unwrap_or(now);
-    vec![json!(status), json!(format!("{done}/{wanted}")), since(end, start, "")]
+    vec![json!(status), json!(completions), since(end, start, "")]
 }
 
 fn cron_job(now: Timestamp, cron: &Value) -> Vec<Value> {

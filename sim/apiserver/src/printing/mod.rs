@@ -3,6 +3,8 @@
 mod cells;
 pub(crate) mod convert;
 pub(crate) mod format;
+mod infrastructure_cells;
+mod pod_cells;
 mod policy_cells;
 pub(crate) mod render;
 pub(crate) mod table;

@@ -10,7 +10,7 @@ use crate::http::media::Include;
 use crate::object::fields::{array_at, is_deleting, name, string_at};
 use crate::printing::convert::{convert, partial};
 use crate::printing::format::{age, selector};
-use crate::printing::{cells, policy_cells};
+use crate::printing::{cells, infrastructure_cells, pod_cells, policy_cells};
 use crate::registry::conversion;
 use crate::registry::resource::Target;
 
@@ -29,9 +29,14 @@ fn key(target: &Target) -> String {
     format!("{}/{}", conversion::storage_group(&target.resource), target.resource.plural)
 }
 
+/// Returns the columns of kinds whose tables were not recorded, without descriptions.
+fn unrecorded_columns(kind: &str) -> Option<Vec<Value>> {
+    cells::columns(kind).or_else(|| infrastructure_cells::columns(kind))
+}
+
 fn is_plain(target: &Target) -> bool {
     !target.resource.custom
-        && cells::columns(&target.resource.kind).is_none()
+        && unrecorded_columns(&target.resource.kind).is_none()
         && recorded().get(key(target)).is_none_or(|columns| *columns == recorded()[PLAIN])
 }
 
@@ -39,7 +44,7 @@ fn columns(target: &Target) -> Vec<Value> {
     let of = |key: &str| recorded().get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     if !target.resource.custom {
         let own = of(&key(target));
-        let otherwise = || cells::columns(&target.resource.kind).unwrap_or_else(|| of(PLAIN));
+        let otherwise = || unrecorded_columns(&target.resource.kind).unwrap_or_else(|| of(PLAIN));
         return if own.is_empty() { otherwise() } else { own };
     }
     let mut columns: Vec<Value> = of(AGED).into_iter().take(1).collect();
@@ -77,7 +82,10 @@ fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
         return vec![own, json!(created)];
     }
     let kind = &target.resource.kind;
-    if let Some(row) = cells::row(kind, now, object).or_else(|| policy_cells::row(kind, now, object)) {
+    let row = cells::row(kind, now, object)
+        .or_else(|| policy_cells::row(kind, now, object))
+        .or_else(|| infrastructure_cells::row(kind, now, object));
+    if let Some(row) = row {
         return row;
     }
     let mut cells = vec![own];
@@ -202,6 +210,10 @@ fn wide_cells(kind: &str, object: &Value) -> Vec<Value> {
         "Deployment" | "ReplicaSet" => {
             vec![joined("/name"), joined("/image"), json!(selector(object.pointer("/spec/selector")))]
         }
+        "ReplicationController" => {
+            let labels = json!({ "matchLabels": object.pointer("/spec/selector") });
+            vec![joined("/name"), joined("/image"), json!(selector(Some(&labels)))]
+        }
         "StatefulSet" => vec![joined("/name"), joined("/image")],
         "Service" => {
             let labels = json!({ "matchLabels": object.pointer("/spec/selector") });
@@ -243,7 +255,11 @@ pub(crate) fn table(
                 Include::Metadata => partial(object),
                 Include::Object => Value::clone(&convert(target, object)),
             };
-            json!({"cells": cells(target, now, object), "object": held})
+            let mut row = json!({"cells": cells(target, now, object), "object": held});
+            if let Some(conditions) = pod_cells::row_conditions(object).filter(|_| target.resource.is("", "pods")) {
+                row["conditions"] = conditions;
+            }
+            row
         })
         .collect();
     if target.resource.kind == "FlowSchema" {

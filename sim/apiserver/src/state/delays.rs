@@ -19,9 +19,11 @@ pub struct ControllerDelays {
     pub garbage_collection: SignedDuration,
     /// From a change of a ClusterRole to the rules of the roles that aggregate it.
     pub role_aggregation: SignedDuration,
+    /// From the approval of a certificate signing request to its certificate.
+    pub certificate_signing: SignedDuration,
     /// From a change to the reconciliation by the Deployment controller.
     pub deployment: SignedDuration,
-    /// Same for the ReplicaSet controller.
+    /// Same for the controller of ReplicaSets and ReplicationControllers.
     pub replica_set: SignedDuration,
     /// Same for the StatefulSet controller.
     pub stateful_set: SignedDuration,
@@ -68,6 +70,7 @@ impl Default for ControllerDelays {
             crd_finalization: SignedDuration::from_millis(200),
             garbage_collection: SignedDuration::from_millis(500),
             role_aggregation: SignedDuration::from_millis(20),
+            certificate_signing: SignedDuration::from_millis(20),
             deployment: SignedDuration::from_millis(20),
             replica_set: SignedDuration::from_millis(20),
             stateful_set: SignedDuration::from_millis(20),

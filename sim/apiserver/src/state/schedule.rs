@@ -29,6 +29,8 @@ pub(crate) enum Task {
     Count(StoredKey),
     /// Updates the rules of aggregated ClusterRoles.
     AggregateRoles,
+    /// Signs an approved certificate signing request.
+    SignCertificate(String),
     /// Removes the protection finalizer of a claim or a volume that is not in use.
     Unprotect(StoredKey),
     /// Reconciles an object by a workload controller.
@@ -40,6 +42,7 @@ pub(crate) enum Task {
 pub(crate) enum Workload {
     Deployment,
     ReplicaSet,
+    ReplicationController,
     StatefulSet,
     DaemonSet,
     Job,
@@ -48,6 +51,8 @@ pub(crate) enum Workload {
     EndpointSlice,
     Scheduler,
     Kubelet,
+    /// The readiness of a pod with readiness gates.
+    PodReadiness,
 }
 
 impl Task {
@@ -62,6 +67,7 @@ impl Task {
             | Self::FinishDeletion(_)
             | Self::Count(_)
             | Self::AggregateRoles
+            | Self::SignCertificate(_)
             | Self::Unprotect(_)
             | Self::Reconcile(..) => false,
         }

@@ -71,6 +71,7 @@ fn field_of(object: &Value, field: &str) -> String {
             "" => string_at(object, "/reportingComponent").to_owned(),
             component => component.to_owned(),
         },
+        "spec.host" => string_at(object, "/spec/nodeName").to_owned(),
         "status.podIPs" => string_at(object, "/status/podIP").to_owned(),
         "spec.hostNetwork" | "spec.unschedulable" => {
             (value_at_path(object, field) == Some(&Value::Bool(true))).to_string()
@@ -90,7 +91,7 @@ fn value_at_path<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
 }
 
 /// Fields besides name and namespace that field selectors support, by kind.
-const FIELDS: [(&str, &[&str]); 8] = [
+const FIELDS: [(&str, &[&str]); 10] = [
     (
         "Pod",
         &[
@@ -127,6 +128,8 @@ const FIELDS: [(&str, &[&str]); 8] = [
     ("Service", &["spec.clusterIP", "spec.type"]),
     ("Job", &["status.successful"]),
     ("ReplicationController", &["status.replicas"]),
+    ("CertificateSigningRequest", &["spec.signerName"]),
+    ("ResourceSlice", &["spec.nodeName", "spec.driver"]),
 ];
 
 /// Names of Event fields in `events.k8s.io`, and their names in the core group, in which events are stored.
@@ -150,15 +153,20 @@ fn check_field(resource: &Resource, field: &str) -> Result<(), String> {
     if field == "metadata.name" || field == "metadata.namespace" && resource.namespaced {
         return Ok(());
     }
-    if field == "metadata.namespace" {
-        return Err(format!("field label not supported: {field}"));
+    if resource.is("", "pods") && field == "spec.host" {
+        // The name of the field in the first version of the API.
+        return Ok(());
     }
     let own = FIELDS.iter().find(|(kind, _)| !resource.custom && *kind == resource.kind);
     match own {
         Some((_, fields)) if fields.contains(&field) => Ok(()),
+        Some(("ResourceSlice", _)) => {
+            Err(format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {field}"))
+        }
         Some(("Job", _)) => Err(format!("field label {field:?} not supported for Job")),
         Some(_) => Err(format!("field label not supported: {field}")),
         None if resource.custom => Err(format!("field label not supported: {field}")),
+        None if field == "metadata.namespace" => Ok(()),
         None => Err(format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")),
     }
 }
@@ -347,6 +355,22 @@ mod tests {
         ] {
             let selector = Selector::parse(&config_maps(), labels, fields).expect("valid");
             assert_eq!(selector.matches(&object), expected, "{labels} {fields}");
+        }
+    }
+
+    #[test]
+    fn each_kind_has_its_own_fields() {
+        let registry = Registry::new();
+        for (group, plural, field, expected) in [
+            ("certificates.k8s.io", "certificatesigningrequests", "spec.signerName", true),
+            ("certificates.k8s.io", "certificatesigningrequests", "spec.username", false),
+            ("resource.k8s.io", "resourceslices", "spec.driver", true),
+            ("", "pods", "spec.host", true),
+            ("", "persistentvolumes", "metadata.namespace", true),
+            ("", "persistentvolumes", "status.phase", false),
+        ] {
+            let resource = registry.resource(group, plural).expect("served");
+            assert_eq!(Selector::parse(resource, "", &format!("{field}=x")).is_ok(), expected, "{plural} {field}");
         }
     }
 

@@ -1,7 +1,10 @@
 //! The parts of one server, which verbs and controllers read and write.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
+use super::certificate_signer::CertificateSigner;
 use super::delays::ControllerDelays;
 use super::schedule::{Schedule, Task};
 use super::watches::Watches;
@@ -32,6 +35,8 @@ pub(crate) struct ServerState {
     /// The workload controllers.
     pub(crate) workloads: Workloads,
     pub(crate) authenticator: Authenticator,
+    /// Signer of the certificates of clients; without it, approved requests wait.
+    pub(crate) signer: Option<Arc<dyn CertificateSigner>>,
 }
 
 impl ServerState {
@@ -50,6 +55,7 @@ impl ServerState {
             requires_service_accounts: true,
             workloads: Workloads::default(),
             authenticator: Authenticator::default(),
+            signer: None,
         }
     }
 

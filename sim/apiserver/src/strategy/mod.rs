@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use self::checks::names::subdomain_name_errors;
 use self::service_allocator::ServiceAllocator;
+use crate::auth::user::User;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
 use crate::object::fields::value_at;
@@ -63,14 +64,24 @@ pub(crate) trait Strategy: Sync {
         Vec::new()
     }
 
+    /// Returns the errors of a write to `/approval`.
+    fn validate_approval(&self, _live: &Value, _object: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
     /// Returns the errors of a write to `/status`.
     fn validate_status(&self, _object: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
-    /// Returns the warnings for a new object.
+    /// Returns the warnings for a new or changed object.
     fn warnings(&self, _object: &Value) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Returns the warnings for a new object.
+    fn creation_warnings(&self, object: &Value) -> Vec<String> {
+        self.warnings(object)
     }
 
     /// Returns the warnings for an update.
@@ -87,6 +98,11 @@ pub(crate) trait Strategy: Sync {
     /// Returns a new object as the response shows it, if that differs from the stored object.
     fn created_response(&self, _object: &Value) -> Option<Value> {
         None
+    }
+
+    /// True if nothing changes the spec after the creation, and its creator does not own it.
+    fn keeps_spec(&self) -> bool {
+        false
     }
 
     /// True if a PUT creates an object that does not exist.
@@ -144,6 +160,16 @@ pub(crate) trait Strategy: Sync {
         false
     }
 
+    /// True if a delete without a propagation policy leaves the dependents.
+    fn orphans_dependents_by_default(&self) -> bool {
+        false
+    }
+
+    /// Returns the warning for a delete without a propagation policy.
+    fn default_propagation_warning(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Prepares an object that gets a deletion timestamp.
     fn prepare_for_delete(&self, _now: Timestamp, _live: &Value, _object: &mut Value) {}
 
@@ -163,6 +189,8 @@ pub(crate) struct PrepareContext<'a> {
     pub(crate) now: Timestamp,
     /// True for a write to `/status`.
     pub(crate) is_status: bool,
+    /// User of the request.
+    pub(crate) user: &'a User,
     pub(crate) allocator: &'a mut ServiceAllocator,
     pub(crate) store: &'a Store,
 }

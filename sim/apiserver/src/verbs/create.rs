@@ -11,6 +11,7 @@ use super::body::DecodedBody;
 use super::convert_by_webhook::convert_to_storage;
 use super::normalize::{normalize, validate_object};
 use super::resource_request::{Options, ResourceRequest, WriteResult};
+use crate::admission::certificates::subject_violation;
 use crate::admission::limit_range::apply_limit_ranges;
 use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_namespace};
 use crate::admission::pod_security::{enforce_level, level_warning};
@@ -83,8 +84,8 @@ fn create_admitted(
     prepare(state, request, options, &mut object);
     check_allocation(&state.store, request, &object)?;
     validate_object(request, None, &object, Vec::new(), &empty_values)?;
-    notices.extend(request.strategy().warnings(&object));
-    notices.extend(admit_security(&state.store, request, &name, &object)?);
+    notices.extend(request.strategy().creation_warnings(&object));
+    notices.extend(admit_validation(&state.store, request, &name, &object)?);
     pass_uncalled(request, validate_write(state, request, options, None, &name, &object, notices))?;
     check_quotas(&state.store, request, &name, &object)?;
     check_absent(&state.store, request, &name)?;
@@ -189,10 +190,11 @@ fn reset_status(request: &ResourceRequest<'_>, object: &mut Value) {
     }
 }
 
-/// Returns the fields that the creator does not own: always present ones, and for a status write the spec.
+/// Returns the fields that the creator does not own: always present ones, and for a status write, or if nothing changes it
+/// later, the spec.
 fn unowned_fields<'a>(request: &'a ResourceRequest<'_>, object: &Value) -> Cow<'a, Value> {
     let blank = &request.target.version.blank;
-    if !request.is_status() {
+    if !request.is_status() && !request.strategy().keeps_spec() {
         return Cow::Borrowed(blank);
     }
     let mut unowned = if blank.is_object() { blank.clone() } else { json!({}) };
@@ -204,8 +206,13 @@ fn unowned_fields<'a>(request: &'a ResourceRequest<'_>, object: &Value) -> Cow<'
 fn prepare(state: &mut ServerState, request: &ResourceRequest<'_>, options: &Options, object: &mut Value) {
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    let mut context =
-        PrepareContext { now: request.started, is_status: request.is_status(), allocator, store: &state.store };
+    let mut context = PrepareContext {
+        now: request.started,
+        is_status: request.is_status(),
+        user: &request.user,
+        allocator,
+        store: &state.store,
+    };
     request.strategy().prepare_for_create(&mut context, object);
     encode::normalize_stored(request.target.version.typed, object);
 }
@@ -225,8 +232,22 @@ fn admit_new_pod(
         .map_err(|reason| ApiError::forbidden(resource, name, &reason))
 }
 
+/// Runs the admission of a new object that only checks it, and returns its warnings.
+fn admit_validation(
+    store: &Store,
+    request: &ResourceRequest<'_>,
+    name: &str,
+    object: &Value,
+) -> Result<Vec<String>, ApiError> {
+    let resource = &request.target.resource;
+    match subject_violation(resource, object) {
+        Some(reason) => Err(ApiError::forbidden(resource, name, reason)),
+        None => admit_security(store, request, name, object),
+    }
+}
+
 /// Checks the security level that the namespace enforces, and returns the warnings about another one.
-fn admit_security(
+pub(crate) fn admit_security(
     store: &Store,
     request: &ResourceRequest<'_>,
     name: &str,

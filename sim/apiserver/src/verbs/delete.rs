@@ -63,6 +63,10 @@ fn with_warnings(response: Response, warnings: &[String]) -> Response {
     warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning)))
 }
 
+fn default_propagation_warning(request: &ResourceRequest<'_>, options: &DeleteOptions) -> Option<String> {
+    request.strategy().default_propagation_warning().filter(|_| options.propagation.is_none()).map(str::to_owned)
+}
+
 /// Deletes an object, and adds the warnings of webhooks.
 fn delete_admitted(
     state: &mut ServerState,
@@ -70,6 +74,7 @@ fn delete_admitted(
     warnings: &mut Vec<String>,
 ) -> Result<Response, ApiError> {
     let delete_options = read_options(request)?;
+    warnings.extend(default_propagation_warning(request, &delete_options));
     let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
     let (resource, strategy) = (&request.target.resource, request.strategy());
     check_namespace_deletable(resource, &request.name)?;
@@ -145,7 +150,7 @@ pub(crate) fn delete_collection(state: &mut ServerState, request: &ResourceReque
         selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
     let attribution = request.attribution(&delete_options.options, Verb::Delete);
     let metadata = json!({ "resourceVersion": state.store.revision().to_string() });
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = default_propagation_warning(request, &delete_options).into_iter().collect();
     for (key, live) in &selected {
         check_preconditions(request, &key.name, &delete_options, live)?;
         // The real server does not tell webhooks the names of the objects of a collection.
@@ -207,7 +212,9 @@ fn decide_deletion(
     grace: Option<i64>,
 ) -> Deletion {
     let mut waiting: Vec<&str> = finalizers(live);
-    if let Some(propagation) = propagation {
+    let has_policy = waiting.iter().any(|finalizer| [FOREGROUND, ORPHAN].contains(finalizer));
+    let orphans = strategy_for(resource).orphans_dependents_by_default() && !has_policy;
+    if let Some(propagation) = propagation.or(orphans.then_some(Propagation::Orphan)) {
         let policy = match propagation {
             Propagation::Background => None,
             Propagation::Foreground => Some(FOREGROUND),

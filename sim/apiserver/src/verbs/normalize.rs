@@ -63,7 +63,11 @@ fn change_errors(
     empty_values: &[EmptyValue],
 ) -> Vec<FieldError> {
     if object_parts::is_part(request.subresource) {
-        object_parts::part_errors(request.subresource, live, object)
+        let mut errors = object_parts::part_errors(request.subresource, live, object);
+        if request.subresource == "approval" {
+            errors.extend(request.strategy().validate_approval(live, object));
+        }
+        errors
     } else {
         request.strategy().validate_update(live, object, empty_values)
     }

@@ -8,16 +8,19 @@ use sindri_merge::{Writer, track_update};
 use super::admit::{mutate_updated, validate_write};
 use super::body::DecodedBody;
 use super::convert_by_webhook::convert_to_storage;
-use super::create::{check_allocation, create};
+use super::create::{admit_security, check_allocation, create};
 use super::normalize::{normalize, validate_object};
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest, WriteResult};
 use super::{manager_versions, object_parts};
+use crate::admission::certificates::may_use_signer;
+use crate::admission::limit_range::limit_violation;
+use crate::admission::pod_security::is_significant_update;
 use crate::admission::quota::quota_violation;
 use crate::admission::volume_resize::resize_violation;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
-use crate::object::fields::{finalizers, is_deleting, metadata, name, resource_version, uid, value_at};
+use crate::object::fields::{finalizers, is_deleting, metadata, name, resource_version, string_at, uid, value_at};
 use crate::object::stored::Stored;
 use crate::printing::convert::convert;
 use crate::registry::conversion;
@@ -189,8 +192,13 @@ fn prepare(
 ) -> Result<(), ApiError> {
     let mut trial = ServiceAllocator::for_dry_run();
     let allocator = if options.dry_run { &mut trial } else { &mut state.allocator };
-    let mut context =
-        PrepareContext { now: request.started, is_status: request.is_status(), allocator, store: &state.store };
+    let mut context = PrepareContext {
+        now: request.started,
+        is_status: request.is_status(),
+        user: &request.user,
+        allocator,
+        store: &state.store,
+    };
     request.strategy().prepare_for_update(&mut context, live, object)
 }
 
@@ -217,6 +225,15 @@ fn admit(
     if let Some(reason) = resize_violation(store, resource, live, object).filter(|_| is_whole) {
         return Err(ApiError::forbidden(resource, &request.name, reason));
     }
+    if let Some(reason) = approval_violation(store, request, live) {
+        return Err(ApiError::forbidden(resource, &request.name, &reason));
+    }
+    if let Some(reason) = bound_violation(store, request, live, object) {
+        return Err(ApiError::forbidden(resource, &request.name, &reason));
+    }
+    if needs_security_check(request, live, object) {
+        warnings.extend(admit_security(store, request, &request.name, object)?);
+    }
     validate_write(state, request, options, Some(live), &request.name, object, warnings)?;
     if !is_whole {
         return Ok(());
@@ -224,6 +241,31 @@ fn admit(
     let namespace = request.namespace.as_deref().unwrap_or_default();
     let violation = quota_violation(store, namespace, resource, Some(live), object);
     violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, &request.name, &reason)))
+}
+
+/// Returns the violation of a limit range by an update. Those of pods count only for their resize.
+fn bound_violation(store: &Store, request: &ResourceRequest<'_>, live: &Value, object: &Value) -> Option<String> {
+    let resource = &request.target.resource;
+    let is_bounded =
+        if resource.is("", "pods") { request.subresource == "resize" } else { request.subresource.is_empty() };
+    let namespace = request.namespace.as_deref().filter(|_| is_bounded && !is_deleting(live))?;
+    limit_violation(store, namespace, resource, object)
+}
+
+/// True if Pod Security evaluates an update: of containers of a pod, or of an object with a pod template.
+fn needs_security_check(request: &ResourceRequest<'_>, live: &Value, object: &Value) -> bool {
+    if request.target.resource.is("", "pods") {
+        !request.is_status() && is_significant_update(live, object)
+    } else {
+        request.subresource.is_empty()
+    }
+}
+
+/// Returns the reason for which the user may not approve a certificate signing request.
+fn approval_violation(store: &Store, request: &ResourceRequest<'_>, live: &Value) -> Option<String> {
+    let signer = string_at(live, "/spec/signerName");
+    let is_forbidden = request.subresource == "approval" && !may_use_signer(store, &request.user, "approve", signer);
+    is_forbidden.then(|| format!("user not permitted to approve requests with signerName {signer:?}"))
 }
 
 fn update_warnings(
@@ -420,7 +462,11 @@ fn restore_other_part(request: &ResourceRequest<'_>, live: &Value, object: &mut 
         }
         (object.get("status").cloned(), kept)
     } else {
-        (live.get("status").cloned(), object.take())
+        let mut kept = object.take();
+        if request.strategy().keeps_spec() {
+            kept["spec"] = live["spec"].clone();
+        }
+        (live.get("status").cloned(), kept)
     };
     if let Some(map) = kept.as_object_mut() {
         match status {

@@ -24,6 +24,10 @@ pub(crate) fn trigger_controllers(state: &mut ServerState, now: Timestamp, event
         ("rbac.authorization.k8s.io", "clusterroles") => {
             state.schedule_after(now, state.delays.role_aggregation, Task::AggregateRoles);
         }
+        ("certificates.k8s.io", "certificatesigningrequests") if state.signer.is_some() && !event.gone => {
+            let task = Task::SignCertificate(key.name.clone());
+            state.schedule_after(now, state.delays.certificate_signing, task);
+        }
         _ => {}
     }
     if let Some(namespace) = &key.namespace {

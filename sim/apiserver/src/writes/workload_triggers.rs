@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::object::fields::{is_deleting, string_at, value_at};
+use crate::object::fields::{array_at, is_deleting, string_at, value_at};
 use crate::object::key::{StoredKey, builtin_key};
-use crate::object::label_selectors::{is_selected_by, matches_selector};
+use crate::object::label_selectors::{is_selected_by, selects_pod};
 use crate::object::owners::controller_of;
 use crate::object::stored::Stored;
 use crate::state::pod_outcome::OUTCOME_ANNOTATION;
@@ -17,9 +17,10 @@ use crate::state::server_state::ServerState;
 use crate::storage::store::Event;
 
 /// Kinds that control pods, directly or indirectly.
-const OWNERS: [(&str, &str, &str, Workload); 6] = [
+const OWNERS: [(&str, &str, &str, Workload); 7] = [
     ("apps", "Deployment", "deployments", Workload::Deployment),
     ("apps", "ReplicaSet", "replicasets", Workload::ReplicaSet),
+    ("", "ReplicationController", "replicationcontrollers", Workload::ReplicationController),
     ("apps", "StatefulSet", "statefulsets", Workload::StatefulSet),
     ("apps", "DaemonSet", "daemonsets", Workload::DaemonSet),
     ("batch", "Job", "jobs", Workload::Job),
@@ -29,14 +30,14 @@ const OWNERS: [(&str, &str, &str, Workload); 6] = [
 fn delay_of(state: &ServerState, workload: Workload) -> SignedDuration {
     match workload {
         Workload::Deployment => state.delays.deployment,
-        Workload::ReplicaSet => state.delays.replica_set,
+        Workload::ReplicaSet | Workload::ReplicationController => state.delays.replica_set,
         Workload::StatefulSet => state.delays.stateful_set,
         Workload::DaemonSet => state.delays.daemon_set,
         Workload::Job => state.delays.job,
         Workload::CronJob => state.delays.cron_job,
         Workload::Endpoints => state.delays.endpoints,
         Workload::EndpointSlice => state.delays.endpoint_slice,
-        Workload::Scheduler => state.delays.scheduling,
+        Workload::Scheduler | Workload::PodReadiness => state.delays.scheduling,
         Workload::Kubelet => state.delays.pod_start,
     }
 }
@@ -121,7 +122,7 @@ fn schedule_adopters(state: &mut ServerState, now: Timestamp, namespace: &str, p
     for (group, _, plural, workload) in OWNERS.iter().filter(|(_, kind, ..)| !["Deployment", "CronJob"].contains(kind))
     {
         let candidates = state.store.in_namespace(group, plural, namespace);
-        let matching = candidates.filter(|entry| matches_selector(value_at(&entry.object, "/spec/selector"), pod));
+        let matching = candidates.filter(|entry| selects_pod(&entry.object, pod));
         adopters.extend(matching.map(|entry| (*workload, StoredKey::clone(&entry.key))));
     }
     for (workload, key) in adopters {
@@ -165,6 +166,8 @@ fn schedule_kubelet(state: &mut ServerState, now: Timestamp, event: &Event) {
                 || has_changed(&format!("/metadata/annotations/{}", OUTCOME_ANNOTATION.replace('/', "~1")))
             {
                 schedule_workload(state, now, Workload::Kubelet, key);
+            } else if !array_at(pod, "/spec/readinessGates").is_empty() && has_changed("/status/conditions") {
+                schedule_workload(state, now, Workload::PodReadiness, key);
             }
         }
         _ => {}

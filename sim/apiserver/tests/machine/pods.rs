@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{DEPLOYMENTS, MERGE, Machine, deployment};
+use crate::harness::{DEPLOYMENTS, MERGE, Machine, STRATEGIC, deployment};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -82,4 +82,79 @@ fn a_namespace_enforces_a_security_level() {
     // A pod template is not rejected.
     label(&mut machine, "enforce", "restricted");
     assert_eq!(machine.post(DEPLOYMENTS, &deployment("web")).status, 201);
+}
+
+const LIMITS: &str = "/api/v1/namespaces/default/limitranges";
+
+#[test]
+fn limit_ranges_bound_containers_pods_and_claims() {
+    let mut machine = Machine::new();
+    let range = |limit: Value| json!({"metadata": {"name": "bounds"}, "spec": {"limits": [limit]}});
+    let with = |requests: Value, limits: Value| {
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": requests, "limits": limits}});
+        json!({ "containers": [container] })
+    };
+    let cases = [
+        (
+            json!({"type": "Container", "min": {"cpu": "200m"}, "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}),
+            with(json!({"cpu": "100m"}), json!({"cpu": "1"})),
+            "minimum cpu usage per Container is 200m, but request is 100m",
+        ),
+        (
+            json!({"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}}),
+            with(json!({"cpu": "100m"}), json!({"cpu": "400m"})),
+            "cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000",
+        ),
+        (
+            json!({"type": "Pod", "max": {"memory": "1Gi"}}),
+            with(json!({}), json!({"memory": "2Gi"})),
+            "maximum memory usage per Pod is 1Gi, but limit is 2Gi",
+        ),
+        (
+            json!({"type": "Pod", "max": {"memory": "1Gi"}}),
+            with(json!({}), json!({})),
+            "maximum memory usage per Pod is 1Gi.  No limit is specified",
+        ),
+    ];
+    for (limit, spec, expected) in cases {
+        machine.post(LIMITS, &range(limit));
+        assert_eq!(refusal(&mut machine, &spec), expected);
+        machine.delete(&format!("{LIMITS}/bounds"));
+    }
+    machine.post(LIMITS, &range(json!({"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}})));
+    let claim = json!({
+        "metadata": {"name": "one"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}},
+    });
+    let response = machine.post("/api/v1/namespaces/default/persistentvolumeclaims", &claim);
+    assert!(
+        response.failure().2.ends_with("maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi")
+    );
+}
+
+#[test]
+fn an_update_is_evaluated_by_pod_security_if_it_changes_containers() {
+    let mut machine = Machine::new();
+    machine.advance(1_000);
+    let mut privileged = pod(&json!({}));
+    privileged["spec"]["containers"][0]["securityContext"] = json!({"privileged": true});
+    assert_eq!(machine.post(PODS, &privileged).status, 201);
+    let label = json!({"metadata": {"labels": {
+        "pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "baseline",
+    }}});
+    machine.patch("/api/v1/namespaces/default", MERGE, &label);
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(machine.patch(&format!("{PODS}/one"), MERGE, &labels).status, 200, "no container changes");
+    let image = json!({"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}});
+    let changed = machine.patch(&format!("{PODS}/one"), STRATEGIC, &image);
+    assert_eq!(changed.failure().0, 403, "{}", changed.body);
+    assert!(changed.failure().2.contains("violates PodSecurity \"baseline:latest\": privileged"));
+    let debugger = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}});
+    assert_eq!(machine.patch(&format!("{PODS}/one/ephemeralcontainers"), STRATEGIC, &debugger).status, 403);
+    machine.post(DEPLOYMENTS, &deployment("web"));
+    let template = json!({"spec": {"template": {"spec": {"hostNetwork": true}}}});
+    let request = machine.request(http::Method::PATCH, &format!("{DEPLOYMENTS}/web"), MERGE, &template);
+    let response = machine.server.handle(machine.now, &request, None);
+    let warning = response.header("warning").expect("a warning").to_owned();
+    assert!(warning.contains("would violate PodSecurity"), "{warning}");
 }

@@ -181,6 +181,10 @@ fn a_cron_job_starts_jobs_on_time_and_limits_its_history() {
     assert_eq!(names(&mut machine, JOBS).len(), 3, "three that succeeded are kept");
     let live = machine.get(&format!("{CRON_JOBS}/tick")).body;
     assert_eq!(live["status"]["lastScheduleTime"], "2026-01-01T01:10:00Z");
+    let events = machine.get("/api/v1/namespaces/default/events").body;
+    let completed = "Saw completed job: tick-29453770, condition: Complete";
+    let mut events = events["items"].as_array().expect("a list").iter();
+    assert!(events.any(|event| event["reason"] == "SawCompletedJob" && event["message"] == completed));
     machine.patch(&format!("{CRON_JOBS}/tick"), MERGE, &json!({"spec": {"suspend": true}}));
     let known = names(&mut machine, JOBS);
     machine.advance(60 * 60_000);
@@ -268,4 +272,92 @@ fn a_pod_that_is_not_restarted_always_ends() {
         let pod = machine.get(&format!("{PODS}/{}", policy.to_lowercase())).body;
         assert_eq!(pod["status"]["phase"], phase, "{policy}");
     }
+}
+
+#[test]
+fn a_job_fails_after_its_deadline_once_its_pods_are_gone() {
+    let mut machine = machine_with_unfinished_job();
+    machine.patch(&format!("{JOBS}/long"), MERGE, &json!({"spec": {"activeDeadlineSeconds": 20}}));
+    let mut waited = false;
+    for _ in 0..400 {
+        machine.advance(50);
+        let live = machine.get(&format!("{JOBS}/long")).body;
+        let is_over = condition(&live, "Failed") != Value::Null;
+        let terminating = live["status"]["terminating"].as_i64().unwrap_or_default();
+        waited |= terminating > 0 && condition(&live, "FailureTarget")["status"] == "True";
+        assert!(!(is_over && terminating > 0), "it is not over before its pods are gone: {live}");
+    }
+    assert!(waited, "the decision comes before the end");
+    let live = machine.get(&format!("{JOBS}/long")).body;
+    assert_eq!(condition(&live, "Failed")["reason"], "DeadlineExceeded", "{live}");
+    assert_eq!((&live["status"]["failed"], live["status"].get("active")), (&json!(2), None));
+}
+
+#[test]
+fn surplus_pods_of_a_job_do_not_count_as_failed() {
+    let mut machine = machine_with_unfinished_job();
+    machine.patch(&format!("{JOBS}/long"), MERGE, &json!({"spec": {"parallelism": 1}}));
+    machine.advance(5_000);
+    let live = machine.get(&format!("{JOBS}/long")).body;
+    assert_eq!((&live["status"]["active"], live["status"].get("failed")), (&json!(1), None), "{live}");
+    assert_eq!(names(&mut machine, PODS).len(), 1);
+}
+
+#[test]
+fn a_suspended_job_keeps_its_start_time_until_it_is_resumed() {
+    let mut machine = machine_with_unfinished_job();
+    let started = machine.get(&format!("{JOBS}/long")).body["status"]["startTime"].clone();
+    machine.patch(&format!("{JOBS}/long"), MERGE, &json!({"spec": {"suspend": true}}));
+    machine.advance(5_000);
+    let live = machine.get(&format!("{JOBS}/long")).body;
+    assert_eq!((&live["status"]["startTime"], live["status"].get("failed")), (&started, None));
+    machine.patch(&format!("{JOBS}/long"), MERGE, &json!({"spec": {"suspend": false}}));
+    machine.advance(5_000);
+    let live = machine.get(&format!("{JOBS}/long")).body;
+    assert_ne!(live["status"]["startTime"], started);
+    assert_eq!(condition(&live, "Suspended")["reason"], "JobResumed");
+}
+
+#[test]
+fn invalid_jobs_are_rejected() {
+    let mut machine = machine();
+    let cases = [
+        (json!({"parallelism": -1}), "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"),
+        (
+            json!({"completionMode": "Indexed", "parallelism": 1}),
+            "spec.completions: Required value: when completion mode is Indexed",
+        ),
+        (
+            json!({"backoffLimitPerIndex": 1}),
+            "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode",
+        ),
+        (
+            json!({"completionMode": "Sorted"}),
+            "spec.completionMode: Unsupported value: \"Sorted\": supported values: \"NonIndexed\", \"Indexed\"",
+        ),
+        (
+            json!({"podReplacementPolicy": "Never"}),
+            "spec.podReplacementPolicy: Unsupported value: \"Never\": supported values: \"Failed\", \"TerminatingOrFailed\"",
+        ),
+    ];
+    for (spec, expected) in cases {
+        let response = machine.post(JOBS, &job("wrong", &spec));
+        assert_eq!(response.status, 422, "{spec}");
+        let message = response.body["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.contains(expected), "{message}");
+    }
+    machine.post(
+        JOBS,
+        &job("elastic", &json!({"completionMode": "Indexed", "completions": 2, "parallelism": 2, "suspend": true})),
+    );
+    let change = |spec: Value| json!({ "spec": spec });
+    let elastic = format!("{JOBS}/elastic");
+    assert_eq!(machine.patch(&elastic, MERGE, &change(json!({"completions": 3}))).status, 422);
+    assert_eq!(machine.patch(&elastic, MERGE, &change(json!({"completions": 3, "parallelism": 3}))).status, 200);
+    let selector = json!({"template": {"spec": {"nodeSelector": {"zone": "a"}}}});
+    assert_eq!(machine.patch(&elastic, MERGE, &change(selector.clone())).status, 200, "it has not started");
+    machine.patch(&elastic, MERGE, &change(json!({"suspend": false})));
+    machine.advance(1_000);
+    let other = json!({"template": {"spec": {"nodeSelector": {"zone": "b"}}}});
+    assert_eq!(machine.patch(&elastic, MERGE, &change(other)).status, 422);
 }

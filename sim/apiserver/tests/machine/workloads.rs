@@ -305,3 +305,39 @@ fn two_runs_with_the_same_seed_are_identical() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn a_readiness_gate_keeps_a_pod_unready_until_its_condition_is_true() {
+    let mut machine = machine();
+    let pod = json!({
+        "metadata": {"name": "gated"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "readinessGates": [{"conditionType": "example.com/open"}]},
+    });
+    machine.post(PODS, &pod);
+    machine.advance(3_000);
+    let path = format!("{PODS}/gated");
+    let live = machine.get(&path).body;
+    assert_eq!(condition(&live, "ContainersReady")["status"], "True", "{live}");
+    let ready = condition(&live, "Ready");
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("ReadinessGatesNotReady")));
+    let open = json!({"status": {"conditions": [{"type": "example.com/open", "status": "True"}]}});
+    machine.patch(&format!("{path}/status"), STRATEGIC, &open);
+    machine.advance(1_000);
+    assert_eq!(condition(&machine.get(&path).body, "Ready")["status"], "True");
+}
+
+#[test]
+fn a_deleted_pod_is_unready_before_it_is_gone() {
+    let mut machine = machine();
+    machine.post(PODS, &json!({"metadata": {"name": "one"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}));
+    machine.advance(3_000);
+    let version = machine.get(&format!("{PODS}/one")).resource_version().to_owned();
+    let watch = machine.watch(&format!("{PODS}?watch=true&resourceVersion={version}"));
+    machine.delete(&format!("{PODS}/one"));
+    machine.advance(3_000);
+    let lines = machine.server.watch_events(watch, machine.now);
+    let events: Vec<Value> = lines.iter().map(|line| serde_json::from_slice(line).expect("JSON")).collect();
+    let last = events.last().expect("events");
+    assert_eq!(last["type"], "DELETED");
+    assert_eq!(condition(&last["object"], "Ready")["status"], "False", "{last}");
+}

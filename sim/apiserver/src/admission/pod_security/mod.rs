@@ -6,7 +6,7 @@ mod subjects;
 
 use serde_json::Value;
 
-use crate::object::fields::{string_at, value_at};
+use crate::object::fields::{array_at, string_at, value_at};
 use crate::registry::resource::Resource;
 use crate::storage::store::Store;
 
@@ -56,6 +56,18 @@ pub(crate) fn level_warning(
     };
     let violations = violations(store, namespace, "warn", pod)?;
     Some(format!("would violate PodSecurity {violations}"))
+}
+
+/// Lists of containers of a pod.
+const CONTAINER_LISTS: [&str; 3] = ["/spec/containers", "/spec/initContainers", "/spec/ephemeralContainers"];
+
+/// True if an update of a pod, or of one of its subresources, must be evaluated again: other changes cannot violate a level.
+pub(crate) fn is_significant_update(live: &Value, pod: &Value) -> bool {
+    CONTAINER_LISTS.iter().any(|list| {
+        let (before, after) = (array_at(live, list), array_at(pod, list));
+        let image = |container: &Value| (container["name"].clone(), container["image"].clone());
+        before.len() != after.len() || after.iter().any(|new| !before.iter().any(|old| image(old) == image(new)))
+    })
 }
 
 /// Returns the level with its version and the violations of it.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sindri_cel::Quantity;
 
 use super::amounts::{Usage, whole};
+use crate::admission::pod_amounts::{pod_amounts, read_amounts};
 use crate::object::fields::{array_at, string_at, value_at};
 
 /// Resources that every container must specify if a quota limits them.
@@ -18,13 +19,13 @@ pub(super) fn usage_of_pod(pod: &Value) -> Usage {
         return usage;
     }
     usage.insert("pods".to_owned(), whole(1));
-    for (name, amount) in pod_amounts(pod, "requests") {
+    for (name, amount) in amounts_with_overhead(pod, "requests") {
         if has_plain_name(&name) {
             usage.insert(name.clone(), amount);
         }
         usage.insert(format!("requests.{name}"), amount);
     }
-    for (name, amount) in pod_amounts(pod, "limits") {
+    for (name, amount) in amounts_with_overhead(pod, "limits") {
         usage.insert(format!("limits.{name}"), amount);
     }
     usage
@@ -35,45 +36,15 @@ fn has_plain_name(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-")
 }
 
-/// Returns the requests or limits of a whole pod: the sum of its containers, or those of an init container if they are
-/// larger, and the overhead of its runtime class.
-fn pod_amounts(pod: &Value, amount_type: &str) -> BTreeMap<String, Quantity> {
-    let mut total = BTreeMap::new();
-    for container in array_at(pod, "/spec/containers") {
-        for (name, amount) in container_amounts(container, amount_type) {
-            let sum = total.entry(name).or_insert_with(Quantity::zero);
-            *sum = sum.plus(amount);
-        }
-    }
-    let mut sidecars: BTreeMap<String, Quantity> = BTreeMap::new();
-    for container in array_at(pod, "/spec/initContainers") {
-        let is_sidecar = string_at(container, "/restartPolicy") == "Always";
-        for (name, amount) in container_amounts(container, amount_type) {
-            let beside = sidecars.get(&name).copied().unwrap_or_else(Quantity::zero).plus(amount);
-            let sum = total.entry(name.clone()).or_insert_with(Quantity::zero);
-            if is_sidecar {
-                *sum = sum.plus(amount);
-                sidecars.insert(name, beside);
-            } else {
-                *sum = (*sum).max(beside);
-            }
-        }
-    }
+/// Returns the requests or limits of a pod with the overhead of its runtime class.
+fn amounts_with_overhead(pod: &Value, amount_type: &str) -> BTreeMap<String, Quantity> {
+    let mut total = pod_amounts(pod, amount_type);
     for (name, amount) in read_amounts(value_at(pod, "/spec/overhead")) {
         if let Some(sum) = total.get_mut(&name) {
             *sum = sum.plus(amount);
         }
     }
     total
-}
-
-fn container_amounts(container: &Value, amount_type: &str) -> Vec<(String, Quantity)> {
-    read_amounts(value_at(container, &format!("/resources/{amount_type}")))
-}
-
-fn read_amounts(amounts: Option<&Value>) -> Vec<(String, Quantity)> {
-    let amounts = amounts.and_then(Value::as_object).into_iter().flatten();
-    amounts.filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?)?))).collect()
 }
 
 /// Lists the requests and limits that a quota requires and the containers of a pod do not specify.

@@ -2,6 +2,7 @@
 
 pub(crate) mod data;
 pub(crate) mod immutability;
+pub(crate) mod jobs;
 pub(crate) mod metadata;
 pub(crate) mod names;
 pub(crate) mod pod_spec;

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use crate::object::field_error::FieldError;
 use crate::object::fields::string_at;
 use crate::strategy::Strategy;
+use crate::strategy::checks::jobs::{check_choice, validate_job_spec};
 use crate::strategy::checks::pod_spec;
-use crate::strategy::checks::workloads::validate_job_pod_spec;
+use crate::strategy::checks::workloads::{NEGATIVE, creation_warnings};
 
 /// Maximum length of a CronJob's name, so that the names of its jobs are valid.
 const NAME_LENGTH_MAX: usize = 52;
@@ -14,6 +15,20 @@ const NAME_LENGTH_MAX: usize = 52;
 const POD_SPEC: &str = "spec.jobTemplate.spec.template.spec";
 /// JSON pointer to the pod spec.
 const POD_SPEC_POINTER: &str = "/spec/jobTemplate/spec/template/spec";
+
+const CONCURRENCY_POLICIES: [&str; 3] = ["Allow", "Forbid", "Replace"];
+const JOB_SPEC: &str = "spec.jobTemplate.spec";
+
+fn check_negative(spec: &Value, field: &str) -> Option<FieldError> {
+    let negative = spec.get(field).filter(|number| number.as_i64().is_some_and(|number| number < 0))?;
+    Some(FieldError::invalid(format!("spec.{field}"), negative, NEGATIVE))
+}
+
+/// Checks that the jobs get their selector from the server.
+fn check_selector(spec: &Value) -> Option<FieldError> {
+    let selector = spec.pointer("/jobTemplate/spec/selector").filter(|selector| !selector.is_null())?;
+    Some(FieldError::invalid(format!("{JOB_SPEC}.selector"), selector, "`selector` will be auto-generated"))
+}
 
 pub(super) struct CronJob;
 
@@ -33,9 +48,18 @@ impl Strategy for CronJob {
             let detail = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
             errors.push(FieldError::invalid("spec.schedule", &json!(schedule), &detail));
         }
-        let spec = object.pointer(POD_SPEC_POINTER).unwrap_or(&Value::Null);
-        errors.extend(validate_job_pod_spec(spec, POD_SPEC));
+        let spec = object.get("spec").unwrap_or(&Value::Null);
+        errors.extend(check_negative(spec, "startingDeadlineSeconds"));
+        errors.extend(check_choice(spec, "spec", "concurrencyPolicy", &CONCURRENCY_POLICIES));
+        errors.extend(validate_job_spec(spec.pointer("/jobTemplate/spec").unwrap_or(&Value::Null), JOB_SPEC));
+        errors.extend(check_selector(spec));
+        errors.extend(check_negative(spec, "successfulJobsHistoryLimit"));
+        errors.extend(check_negative(spec, "failedJobsHistoryLimit"));
         errors
+    }
+
+    fn creation_warnings(&self, object: &Value) -> Vec<String> {
+        creation_warnings(object, self.warnings(object))
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {

@@ -5,7 +5,9 @@ use serde_json::Value;
 use crate::object::field_error::FieldError;
 use crate::object::fields::string_at;
 use crate::strategy::checks::immutability::check_immutable;
-use crate::strategy::checks::workloads::{template_warnings, validate_selecting_workload, validate_status_counts};
+use crate::strategy::checks::workloads::{
+    creation_warnings, template_warnings, validate_selecting_workload, validate_status_counts,
+};
 use crate::strategy::{EmptyValue, Strategy, is_changed};
 
 pub(super) struct Deployment;
@@ -29,6 +31,10 @@ impl Strategy for Deployment {
 
     fn warnings(&self, object: &Value) -> Vec<String> {
         template_warnings(object)
+    }
+
+    fn creation_warnings(&self, object: &Value) -> Vec<String> {
+        creation_warnings(object, self.warnings(object))
     }
 
     /// Annotations of a Deployment are copied to its replica sets, so that they are part of its desired state.

@@ -7,7 +7,7 @@ use crate::object::fields::{array_at, string_at};
 use crate::registry::types::SchemaType;
 use crate::strategy::checks::names::path_segment_name_errors;
 use crate::strategy::checks::pod_spec;
-use crate::strategy::checks::workloads::RESTART_POLICIES;
+use crate::strategy::checks::workloads::{RESTART_POLICIES, name_warning};
 use crate::strategy::default_values::{map_field, set_default};
 use crate::strategy::{EmptyValue, PrepareContext, Strategy};
 
@@ -64,6 +64,12 @@ impl Strategy for Pod {
 
     fn warnings(&self, object: &Value) -> Vec<String> {
         object.get("spec").map(|spec| pod_spec::warnings(spec, "spec")).unwrap_or_default()
+    }
+
+    fn creation_warnings(&self, object: &Value) -> Vec<String> {
+        let rule =
+            "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended";
+        name_warning(object, rule).into_iter().chain(self.warnings(object)).collect()
     }
 
     fn grace_period_seconds(&self, live: &Value, requested: Option<i64>) -> i64 {
