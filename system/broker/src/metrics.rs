@@ -59,6 +59,8 @@ pub(crate) enum CloseReason {
     Handshake,
     /// The peer has too many connections.
     ManyOfPeer,
+    /// A trusted proxy did not name its client.
+    ProxyHeader,
 }
 
 /// Metrics of the responses of one route with one method and status.
@@ -249,6 +251,7 @@ impl Metrics {
             CloseReason::SlowResponse => "slow_answer",
             CloseReason::Handshake => "handshake",
             CloseReason::ManyOfPeer => "many_of_peer",
+            CloseReason::ProxyHeader => "proxy_header",
         };
         self.connections_closed.get_or_create(&ReasonLabel { reason }).inc();
     }

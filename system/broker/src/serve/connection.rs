@@ -1,4 +1,4 @@
-//! One connection, from the TLS handshake to its last response.
+//! One connection, from the header of its proxy and the TLS handshake to its last response.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -24,6 +24,8 @@ use tower_service::Service as _;
 use super::body::{ResponseBody, TimedBody};
 use super::deadlines::{Deadlines, TimeLimit, TimedStream};
 use super::limits::Limits;
+use super::peers::PeerConnections;
+use super::proxy_protocol::read_client_address;
 use crate::api::DirectPoll;
 use crate::api::http::connection_info::{BodyTimeoutFlag, PeerAddress};
 use crate::broker::Broker;
@@ -40,32 +42,64 @@ pub(super) struct ServerContext {
     pub router: Router,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
+    pub peers: PeerConnections,
+    pub has_proxy_headers: bool,
 }
 
-/// Serves a connection without TLS.
-pub(super) async fn serve_plain<S>(
-    stream: S,
+/// Serves a connection of a client, or of a proxy that names its client.
+pub(super) async fn serve_connection<S>(
+    mut stream: S,
     peer: Option<IpAddr>,
+    tls: Option<TlsAcceptor>,
     context: Arc<ServerContext>,
     shutdown: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let is_proxy = peer.is_some_and(|peer| context.broker.trusted_proxies.contains(peer));
+    let client = if is_proxy && context.has_proxy_headers {
+        let header = timeout(context.limits.handshake_time_max, read_client_address(&mut stream));
+        let header = tokio::select! {
+            biased; // Shutdown first: there is no request yet.
+            () = shutdown.cancelled() => return,
+            header = header => header,
+        };
+        match header {
+            Ok(Ok(client)) => client.map(|client| client.to_canonical()),
+            Ok(Err(error)) => return record_invalid_header(&context.metrics, peer, &error.to_string()),
+            Err(_) => return record_invalid_header(&context.metrics, peer, "no PROXY protocol header arrived in time"),
+        }
+    } else {
+        None
+    };
+    // The connections of a proxy are those of many clients.
+    let counted = client.or(peer.filter(|_| !is_proxy));
+    let Some(_counted) = context.peers.open(counted, context.limits.connections_per_peer_max) else {
+        return context.metrics.record_closed_connection(CloseReason::ManyOfPeer);
+    };
     let _open = context.metrics.open_connection();
-    serve_http(stream, peer, &context, shutdown).await;
+    match tls {
+        None => serve_http(stream, client.or(peer), &context, shutdown).await,
+        Some(tls) => serve_encrypted(stream, tls, client.or(peer), &context, shutdown).await,
+    }
+}
+
+fn record_invalid_header(metrics: &Metrics, proxy: Option<IpAddr>, problem: &str) {
+    metrics.record_closed_connection(CloseReason::ProxyHeader);
+    let proxy = proxy.map(tracing::field::display);
+    tracing::debug!(proxy, "a connection of a trusted proxy was closed: {problem}");
 }
 
 /// Serves a connection with TLS.
-pub(super) async fn serve_encrypted<S>(
+async fn serve_encrypted<S>(
     stream: S,
     tls: TlsAcceptor,
     peer: Option<IpAddr>,
-    context: Arc<ServerContext>,
+    context: &ServerContext,
     shutdown: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let _open = context.metrics.open_connection();
     let handshake = timeout(context.limits.handshake_time_max, tls.accept(stream));
     let stream = tokio::select! {
         biased; // Shutdown first: there is no request yet.
@@ -73,7 +107,7 @@ pub(super) async fn serve_encrypted<S>(
         stream = handshake => stream,
     };
     match stream {
-        Ok(Ok(stream)) => serve_http(stream, peer, &context, shutdown).await,
+        Ok(Ok(stream)) => serve_http(stream, peer, context, shutdown).await,
         Ok(Err(_)) | Err(_) => context.metrics.record_closed_connection(CloseReason::Handshake),
     }
 }

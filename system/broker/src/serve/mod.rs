@@ -7,6 +7,7 @@ mod connection;
 mod deadlines;
 mod limits;
 mod peers;
+mod proxy_protocol;
 mod server;
 
 pub use limits::Limits;

@@ -10,12 +10,12 @@ use axum::serve::Listener;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{ServerContext, serve_encrypted, serve_plain};
+use super::connection::{ServerContext, serve_connection};
 use super::limits::Limits;
 use super::peers::PeerConnections;
 use crate::api::router;
 use crate::broker::Broker;
-use crate::metrics::{CloseReason, Metrics};
+use crate::metrics::Metrics;
 use crate::tls::Tls;
 
 /// Options of a server.
@@ -25,6 +25,8 @@ pub struct ServeOptions {
     pub tls: Option<Tls>,
     /// Limits of connections.
     pub limits: Limits,
+    /// True if connections of trusted proxies begin with a header of the PROXY protocol.
+    pub has_proxy_headers: bool,
 }
 
 /// Address type of a listener.
@@ -77,11 +79,13 @@ where
         router: router(broker.clone()),
         limits,
         metrics: metrics.clone(),
+        peers: PeerConnections::default(),
+        has_proxy_headers: options.has_proxy_headers,
     });
     let stopping = CancellationToken::new();
     let mut background = JoinSet::new();
     background.spawn(broker.clone().run_background());
-    let (mut connections, peers) = (JoinSet::new(), PeerConnections::default());
+    let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
         let has_room = connections.len() < limits.connections_max;
@@ -90,19 +94,8 @@ where
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => log_panic(ended),
             (stream, peer) = listener.accept(), if has_room => {
-                let Some(counted) = peers.open(peer.ip(), limits.connections_per_peer_max) else {
-                    metrics.record_closed_connection(CloseReason::ManyOfPeer);
-                    continue;
-                };
-                let (context, stopping) = (context.clone(), stopping.clone());
                 let tls = options.tls.as_ref().map(Tls::acceptor);
-                connections.spawn(async move {
-                    let _counted = counted;
-                    match tls {
-                        None => serve_plain(stream, peer.ip(), context, stopping).await,
-                        Some(tls) => serve_encrypted(stream, tls, peer.ip(), context, stopping).await,
-                    }
-                });
+                connections.spawn(serve_connection(stream, peer.ip(), tls, context.clone(), stopping.clone()));
                 if connections.len() == limits.connections_max {
                     report_full(&metrics);
                 }

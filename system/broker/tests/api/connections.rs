@@ -9,7 +9,7 @@ use axum::body::Body;
 use futures_util::stream;
 use http::Request;
 use jiff::Timestamp;
-use sindri_broker::Limits;
+use sindri_broker::{Limits, ServeOptions, TrustedProxies};
 use sindri_model::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, interval};
@@ -265,4 +265,48 @@ async fn connections_of_one_peer_are_limited_and_an_ended_one_makes_room() {
         }
     };
     with_timeout(replaced).await;
+}
+
+/// Starts a server behind a proxy on this machine.
+async fn behind_proxy(limits: Limits) -> TestServer {
+    let proxies = TrustedProxies::parse("127.0.0.1").unwrap();
+    TestServer::with_proxies(ServeOptions { limits, has_proxy_headers: true, ..ServeOptions::default() }, proxies).await
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_names_its_client_at_the_start_of_a_connection() {
+    let server = behind_proxy(Limits::default()).await;
+    let whoami = "POST /api/v1/auth/pak HTTP/1.1\r\nhost: b\r\nauthorization: wrong\r\ncontent-length: 0\r\n\r\n";
+    let status = async |client: &str| server.request(&format!("PROXY TCP4 {client} 127.0.0.1 1 2\r\n{whoami}")).await.0;
+    for _ in 0..10 {
+        assert_eq!(status("192.0.2.1").await, 401);
+    }
+    assert_eq!(status("192.0.2.1").await, 429, "its wrong keys count");
+    assert_eq!(status("192.0.2.2").await, 401, "not for its neighbours");
+    assert_eq!(server.request(&format!("PROXY UNKNOWN\r\n{HEALTH}")).await.0, 200, "a health check of the proxy");
+}
+
+#[tokio::test]
+async fn a_connection_of_a_trusted_proxy_without_its_header_is_closed() {
+    let server = behind_proxy(Limits { handshake_time_max: SHORT, ..Limits::default() }).await;
+    let mut other = server.connect().await;
+    other.send(HEALTH).await;
+    other.expect_close().await;
+    server.connect().await.expect_close().await;
+    let (_, metrics) = server.request(&format!("PROXY UNKNOWN\r\n{}", get("/metrics", "-"))).await;
+    assert!(metrics.contains("sindri_connections_refused_total{reason=\"proxy_header\"} 2"), "{metrics}");
+}
+
+#[tokio::test]
+async fn the_connections_of_each_client_of_a_proxy_are_limited() {
+    let server = behind_proxy(Limits { connections_per_peer_max: 1, ..Limits::default() }).await;
+    let open = async |client: &str| {
+        let mut connection = server.connect().await;
+        connection.send(&format!("PROXY TCP4 {client} 127.0.0.1 1 2\r\n{HEALTH}")).await;
+        connection
+    };
+    let mut first = open("192.0.2.1").await;
+    assert_eq!(first.read_response().await.0, 200);
+    open("192.0.2.1").await.expect_close().await;
+    assert_eq!(open("192.0.2.2").await.read_response().await.0, 200);
 }

@@ -215,6 +215,7 @@ limits.connections              16384                     default
 limits.connections_per_peer     4096                      default
 limits.wait_seconds_max         300                       default
 trusted_proxies                 \"\"                        default
+proxy_protocol                  false                     default
 agents.offline_after_seconds    120                       default
 retention.events_days           90                        default
 retention.audit_days            365                       default

@@ -110,6 +110,6 @@ async fn a_client_without_a_handshake_is_disconnected() {
     let pair = pair();
     let tls = Tls::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
     let limits = Limits { handshake_time_max: SHORT, ..Limits::default() };
-    let server = TestServer::with(ServeOptions { tls: Some(tls), limits }).await;
+    let server = TestServer::with(ServeOptions { tls: Some(tls), limits, ..ServeOptions::default() }).await;
     server.connect().await.expect_close().await;
 }
