@@ -61,6 +61,8 @@ pub(crate) enum CloseReason {
     ManyOfPeer,
     /// A trusted proxy did not name its client.
     ProxyHeader,
+    /// A new connection needed the place.
+    NoRoom,
 }
 
 /// Metrics of the responses of one route with one method and status.
@@ -252,6 +254,7 @@ impl Metrics {
             CloseReason::Handshake => "handshake",
             CloseReason::ManyOfPeer => "many_of_peer",
             CloseReason::ProxyHeader => "proxy_header",
+            CloseReason::NoRoom => "no_room",
         };
         self.connections_closed.get_or_create(&ReasonLabel { reason }).inc();
     }

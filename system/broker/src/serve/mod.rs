@@ -8,6 +8,7 @@ mod deadlines;
 mod limits;
 mod peers;
 mod proxy_protocol;
+mod room;
 mod server;
 
 pub use limits::Limits;

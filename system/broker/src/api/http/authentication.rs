@@ -14,7 +14,7 @@ use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use sindri_model::{AgentId, GeneratorId, Pak};
 use tokio::time::Instant;
 
-use super::connection_info::PeerAddress;
+use super::connection_info::{KeyAcceptedFlag, PeerAddress};
 use super::denial::Denial;
 use super::error_response::ErrorResponse;
 use super::login_failures::{record_failure, reject_credential, too_many_failures};
@@ -42,6 +42,9 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
         Ok(actor_and_label) => actor_and_label,
         Err(error) => return error.into_response(),
     };
+    if let Some(flag) = request.extensions().get::<KeyAcceptedFlag>() {
+        flag.set();
+    }
     if actor.access == KeyAccess::Deactivated && !request.method().is_safe() {
         return ErrorResponse::from(StoreError::GeneratorInactive).into_response();
     }
