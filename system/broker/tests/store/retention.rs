@@ -52,7 +52,7 @@ async fn records_of_superseded_revisions_are_deleted_and_those_of_target_states_
     let events = world.store.list_events_of_agent(agent, ALL).await.unwrap();
     assert_eq!(events.iter().map(|event| event.deployment_object_id).collect::<Vec<_>>(), [revisions[2].id]);
     assert_eq!(world.store.list_outcomes(agent).await.unwrap().len(), 1);
-    assert_eq!(world.store.list_health_of_revision(revisions[2].id).await.unwrap().len(), 1);
+    assert_eq!(world.store.get_health_of_revision(revisions[2].id, ALL).await.unwrap().health_records.len(), 1);
     assert_eq!(world.store.list_audit_log(AuditFilter { limit: 10, ..Default::default() }).await.unwrap().1, 0);
     // The key is forgotten, so the request is a new one.
     let again = world.store.append_revision(write_context_with_key("a: 1"), revision(web, "a: 1")).await.unwrap();
