@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use sindri_model::wire::ConfigChange;
 use sindri_model::{Clock, Entropy, Pak, Sequence};
+use tokio::time::Instant;
 
 use crate::encryption_key::EncryptionKey;
 use crate::figures::FiguresRefresh;
@@ -136,9 +137,7 @@ impl Broker {
             store.set_observer(memory.create_observer());
             let secret = store.get_or_create_secret(WriteContext::system(clock.now(), entropy.clone())).await?;
             let throttle = Throttle::default();
-            for short in store.list_key_shorts(i64::try_from(KEYS_MAX).unwrap_or(i64::MAX)).await? {
-                throttle.record_success(&short);
-            }
+            load_known_keys(&store, &throttle).await?;
             Ok(Self(Arc::new(BrokerState {
                 request_ids: RequestIds::new(&entropy),
                 store: Arc::new(store),
@@ -337,8 +336,24 @@ impl Broker {
         pak
     }
 
+    /// Reads the known keys again if other brokers issue keys too; returns true if it did. Done at most once per second.
+    pub(crate) async fn reload_known_keys(&self) -> Result<bool, StoreError> {
+        let is_due = self.store.is_shared() && self.throttle.begin_reload(Instant::now());
+        if is_due {
+            load_known_keys(&*self.store, &self.throttle).await?;
+        }
+        Ok(is_due)
+    }
+
     /// Returns the context of writes that the broker makes by itself.
     pub(crate) fn write_context(&self) -> WriteContext {
         WriteContext::system(self.clock.now(), self.entropy.clone())
     }
+}
+
+/// Records the keys of the store as known.
+async fn load_known_keys(store: &dyn Store, throttle: &Throttle) -> Result<(), StoreError> {
+    let shorts = store.list_key_shorts(i64::try_from(KEYS_MAX).unwrap_or(i64::MAX)).await?;
+    shorts.iter().for_each(|short| throttle.record_success(short));
+    Ok(())
 }

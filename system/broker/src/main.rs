@@ -92,13 +92,20 @@ async fn start(config: &Config) -> Result<(), StartError> {
     if files.is_none() && !address.ip().is_loopback() {
         tracing::warn!(%address, "keys and bundles are sent without encryption: set tls.certificate_file and tls.key_file");
     }
+    if config.is_on(&settings::PROXY_PROTOCOL) && config.text(&settings::TRUSTED_PROXIES).is_empty() {
+        tracing::warn!("proxy_protocol has no effect, because trusted_proxies names no proxy");
+    }
     println!("READY {scheme}://{address}");
     io::stdout().flush()?;
     let listener = listener.tap_io(|stream| {
         // Only improves latency; if the client has disconnected, the first read fails.
         let _ = stream.set_nodelay(true);
     });
-    let options = ServeOptions { tls: files.as_ref().map(TlsFiles::tls), limits: read_limits(config) };
+    let options = ServeOptions {
+        tls: files.as_ref().map(TlsFiles::tls),
+        limits: read_limits(config),
+        has_proxy_headers: config.is_on(&settings::PROXY_PROTOCOL),
+    };
     tokio::select! {
         biased; // Only serving ends the process.
         served = serve_with(listener, broker.clone(), options, signals.end()) => served?,

@@ -59,6 +59,10 @@ pub(crate) enum CloseReason {
     Handshake,
     /// The peer has too many connections.
     ManyOfPeer,
+    /// A trusted proxy did not name its client.
+    ProxyHeader,
+    /// A new connection needed the place.
+    NoRoom,
 }
 
 /// Metrics of the responses of one route with one method and status.
@@ -249,6 +253,8 @@ impl Metrics {
             CloseReason::SlowResponse => "slow_answer",
             CloseReason::Handshake => "handshake",
             CloseReason::ManyOfPeer => "many_of_peer",
+            CloseReason::ProxyHeader => "proxy_header",
+            CloseReason::NoRoom => "no_room",
         };
         self.connections_closed.get_or_create(&ReasonLabel { reason }).inc();
     }

@@ -1,10 +1,11 @@
 //! Throttling of wrong keys by source. Valid keys from the same source are not throttled.
 //!
-//! A source may send ten wrong keys per minute. After that its requests are rejected with a time to wait, and a key that
-//! is not known is looked up at most ten times per second, so that guessing costs the store almost nothing. A known key is
-//! always looked up, because agents may share an address with other clients: the keys that the store has at the start,
-//! those that this broker has issued, and those that were valid since.
-//! The time is passed in, and memory is limited: the oldest source is dropped first.
+//! A source may send ten wrong keys per minute. After that its requests are rejected with a time to wait, and a key is looked up
+//! at most ten times per second, so that guessing costs the store almost nothing. Wrong keys with the prefix of a known key, which
+//! is not secret, count only for this prefix, because agents may share an address with other clients. Known keys are those that the
+//! store has at the start, those that this broker has issued, and those that were valid since; a broker that shares its store
+//! reads them again while a source is throttled.
+//! The time is passed in, and memory is limited: the oldest window is dropped first.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -19,8 +20,10 @@ const FAILURES_MAX: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(60);
 /// Minimum time between two lookups of unknown keys for a throttled source.
 const LOOKUP_INTERVAL: Duration = Duration::from_millis(100);
-/// Limit on the sources in memory.
-const SOURCES_MAX: usize = 10_000;
+/// Minimum time between two readings of the known keys.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
+/// Limit on the windows in memory.
+const WINDOWS_MAX: usize = 10_000;
 /// Limit on the valid keys in memory.
 pub(crate) const KEYS_MAX: usize = 65_536;
 
@@ -38,6 +41,9 @@ impl ThrottleSource {
     }
 }
 
+/// Source, and the prefix of the known key that its wrong keys have.
+type WindowKey = (ThrottleSource, Option<Box<str>>);
+
 #[derive(Clone, Copy, Debug)]
 struct Window {
     start: Instant,
@@ -47,12 +53,14 @@ struct Window {
 
 #[derive(Default)]
 struct State {
-    windows: BTreeMap<ThrottleSource, Window>,
-    /// The same sources, by the start of their window.
-    by_age: BTreeSet<(Instant, ThrottleSource)>,
+    windows: BTreeMap<WindowKey, Window>,
+    /// The same keys, by the start of their window.
+    by_age: BTreeSet<(Instant, WindowKey)>,
     /// Short tokens, which are not secret, of keys that were valid.
     valid_keys: HashSet<Box<str>>,
     valid_keys_by_age: VecDeque<Box<str>>,
+    /// Last time at which the known keys were read again.
+    reloaded_at: Option<Instant>,
 }
 
 /// Failures by source, and keys that are exempt.
@@ -63,25 +71,36 @@ impl Throttle {
     /// Returns the time to wait if a key must not be looked up.
     pub(crate) fn check(&self, source: ThrottleSource, short: &str, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
-        let is_valid = state.valid_keys.contains(short);
-        if is_valid { None } else { state.check_unknown(source, now) }
+        let key = state.window_key(source, Some(short));
+        state.check(&key, now)
     }
 
-    /// Returns the time to wait if a credential that is never exempt, such as a token, must not be looked up.
+    /// Returns the time to wait if a credential without a prefix, such as a token, must not be looked up.
     pub(crate) fn check_unknown(&self, source: ThrottleSource, now: Instant) -> Option<Duration> {
-        self.lock().check_unknown(source, now)
+        self.lock().check(&(source, None), now)
     }
 
-    /// Counts a wrong key; returns the time to wait if its source has exceeded the limit.
-    pub(crate) fn record_failure(&self, source: ThrottleSource, now: Instant) -> Option<Duration> {
+    /// Returns true if the known keys may be read again, and records it.
+    pub(crate) fn begin_reload(&self, now: Instant) -> bool {
         let mut state = self.lock();
-        let mut window = match state.windows.get(&source) {
+        let is_due = state.reloaded_at.is_none_or(|last| now.duration_since(last) >= RELOAD_INTERVAL);
+        if is_due {
+            state.reloaded_at = Some(now);
+        }
+        is_due
+    }
+
+    /// Counts a wrong key with this prefix; returns the time to wait if there were too many.
+    pub(crate) fn record_failure(&self, source: ThrottleSource, short: Option<&str>, now: Instant) -> Option<Duration> {
+        let mut state = self.lock();
+        let key = state.window_key(source, short);
+        let mut window = match state.windows.get(&key) {
             Some(window) if now.duration_since(window.start) < WINDOW => *window,
             Some(_) | None => Window { start: now, failures: 0, last_lookup: None },
         };
         let wait = window.time_to_wait(now);
         window.failures = window.failures.saturating_add(1);
-        state.insert(source, window);
+        state.insert(key, window);
         wait
     }
 
@@ -114,8 +133,13 @@ impl Window {
 }
 
 impl State {
-    fn check_unknown(&mut self, source: ThrottleSource, now: Instant) -> Option<Duration> {
-        let window = self.windows.get_mut(&source)?;
+    /// Returns the window of a key: that of its prefix if the prefix is known, otherwise that of its source.
+    fn window_key(&self, source: ThrottleSource, short: Option<&str>) -> WindowKey {
+        (source, short.and_then(|short| self.valid_keys.get(short).cloned()))
+    }
+
+    fn check(&mut self, key: &WindowKey, now: Instant) -> Option<Duration> {
+        let window = self.windows.get_mut(key)?;
         let wait = window.time_to_wait(now)?;
         if window.last_lookup.is_none_or(|last| now.duration_since(last) >= LOOKUP_INTERVAL) {
             window.last_lookup = Some(now);
@@ -124,12 +148,12 @@ impl State {
         Some(wait)
     }
 
-    fn insert(&mut self, source: ThrottleSource, window: Window) {
-        if let Some(previous) = self.windows.insert(source, window) {
-            self.by_age.remove(&(previous.start, source));
+    fn insert(&mut self, key: WindowKey, window: Window) {
+        if let Some(previous) = self.windows.insert(key.clone(), window) {
+            self.by_age.remove(&(previous.start, key.clone()));
         }
-        self.by_age.insert((window.start, source));
-        if self.windows.len() > SOURCES_MAX
+        self.by_age.insert((window.start, key));
+        if self.windows.len() > WINDOWS_MAX
             && let Some((_, oldest)) = self.by_age.pop_first()
         {
             self.windows.remove(&oldest);
@@ -151,9 +175,9 @@ mod tests {
     fn throttle_at_limit(now: Instant) -> Throttle {
         let throttle = Throttle::default();
         for _ in 0..FAILURES_MAX {
-            assert_eq!(throttle.record_failure(source(1), now), None);
+            assert_eq!(throttle.record_failure(source(1), None, now), None);
         }
-        assert_eq!(throttle.record_failure(source(1), now), Some(WINDOW));
+        assert_eq!(throttle.record_failure(source(1), None, now), Some(WINDOW));
         throttle
     }
 
@@ -161,10 +185,10 @@ mod tests {
     fn after_ten_wrong_keys_a_source_must_wait_until_the_window_ends() {
         let start = Instant::now();
         let throttle = throttle_at_limit(start);
-        assert_eq!(throttle.record_failure(source(2), start), None, "another source");
+        assert_eq!(throttle.record_failure(source(2), None, start), None, "another source");
         let later = start + WINDOW - Duration::from_secs(1);
-        assert_eq!(throttle.record_failure(source(1), later), Some(Duration::from_secs(1)));
-        assert_eq!(throttle.record_failure(source(1), start + WINDOW), None, "a new window");
+        assert_eq!(throttle.record_failure(source(1), None, later), Some(Duration::from_secs(1)));
+        assert_eq!(throttle.record_failure(source(1), None, start + WINDOW), None, "a new window");
     }
 
     #[test]
@@ -175,7 +199,7 @@ mod tests {
         assert_eq!(throttle.check(source(1), "unknown", start), None, "before there were failures");
         let throttle = {
             for _ in 0..FAILURES_MAX {
-                throttle.record_failure(source(1), start);
+                throttle.record_failure(source(1), None, start);
             }
             throttle
         };
@@ -185,6 +209,32 @@ mod tests {
         assert_eq!(guesses, 10, "ten lookups in a second");
         assert!((0..1_000).all(|ms| is_looked_up("agent", start + Duration::from_millis(ms))));
         assert!(is_looked_up("guess", start + WINDOW));
+    }
+
+    #[test]
+    fn guesses_with_a_known_prefix_are_throttled_and_affect_no_other_key() {
+        let (start, throttle) = (Instant::now(), Throttle::default());
+        throttle.record_success("agent");
+        for _ in 0..FAILURES_MAX {
+            assert_eq!(throttle.record_failure(source(1), Some("agent"), start), None);
+        }
+        assert_eq!(throttle.check(source(1), "agent", start), None, "the first lookup of ten per second");
+        assert_eq!(throttle.check(source(1), "agent", start), Some(WINDOW));
+        assert_eq!(throttle.check(source(2), "agent", start), None, "another source");
+        assert_eq!(throttle.check(source(1), "unknown", start), None, "another prefix");
+        for prefix in 0..FAILURES_MAX {
+            throttle.record_failure(source(1), Some(&prefix.to_string()), start);
+        }
+        assert_eq!(throttle.check(source(1), "10", start), None, "the first lookup of ten per second");
+        assert_eq!(throttle.check(source(1), "11", start), Some(WINDOW), "unknown prefixes count together");
+    }
+
+    #[test]
+    fn known_keys_are_read_again_once_per_second() {
+        let (start, throttle) = (Instant::now(), Throttle::default());
+        assert!(throttle.begin_reload(start));
+        assert!(!throttle.begin_reload(start + RELOAD_INTERVAL - Duration::from_millis(1)));
+        assert!(throttle.begin_reload(start + RELOAD_INTERVAL));
     }
 
     #[test]
@@ -199,12 +249,12 @@ mod tests {
     fn memory_is_limited_and_the_oldest_source_is_dropped_first() {
         let start = Instant::now();
         let throttle = throttle_at_limit(start);
-        for number in 0..SOURCES_MAX as u32 {
-            throttle.record_failure(source(1_000 + number), start + Duration::from_secs(1));
+        for number in 0..WINDOWS_MAX as u32 {
+            throttle.record_failure(source(1_000 + number), None, start + Duration::from_secs(1));
         }
         let sizes = |state: &State| [state.windows.len(), state.by_age.len()];
-        assert_eq!(sizes(&throttle.lock()), [SOURCES_MAX, SOURCES_MAX]);
-        assert_eq!(throttle.record_failure(source(1), start + Duration::from_secs(1)), None, "dropped");
+        assert_eq!(sizes(&throttle.lock()), [WINDOWS_MAX, WINDOWS_MAX]);
+        assert_eq!(throttle.record_failure(source(1), None, start + Duration::from_secs(1)), None, "dropped");
         for number in 0..=KEYS_MAX {
             throttle.record_success(&number.to_string());
         }

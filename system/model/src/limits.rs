@@ -2,6 +2,8 @@
 
 /// Characters of every name.
 pub const NAME_CHARS_MAX: usize = 255;
+/// Characters of the description of a stack or a generator.
+pub const DESCRIPTION_CHARS_MAX: usize = 4_096;
 /// Seconds for which a replaced key may stay valid: 30 days.
 pub const GRACE_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;
 /// Characters of a label.
@@ -34,6 +36,10 @@ pub const HOLD_REASON_CHARS_MAX: usize = 1_024;
 pub const PLAN_BYTES_MAX: usize = 64 * 1_024;
 /// Characters of the URL of a webhook.
 pub const WEBHOOK_URL_CHARS_MAX: usize = 2_048;
+/// Characters of a bundle: as many as the largest body that can be allowed.
+pub const BUNDLE_CHARS_MAX: usize = 64 * 1_024 * 1_024;
+/// Characters of an event type of a webhook; every type and pattern is shorter.
+pub const WEBHOOK_EVENT_TYPE_CHARS_MAX: usize = 64;
 /// Event types of a webhook.
 pub const WEBHOOK_EVENT_TYPES_MAX: usize = 32;
 /// Labels of the agents that send the messages of a webhook.

@@ -33,6 +33,7 @@ pub(crate) struct DirectPoll<'a> {
     accepts_gzip: bool,
     request: RequestContext,
     actor: ActorLabel,
+    client: Option<IpAddr>,
     started: Instant,
 }
 
@@ -57,6 +58,7 @@ impl<'a> DirectPoll<'a> {
             accepts_gzip: accepts_gzip(&head.headers),
             request: broker.request_ids.read_context(&head.headers),
             actor: credentials.label(),
+            client,
             started: Instant::now(),
             broker,
         })
@@ -64,13 +66,13 @@ impl<'a> DirectPoll<'a> {
 
     /// Responds to the poll, at once or after its wait.
     pub(crate) async fn respond(self) -> Response {
-        let Self { broker, poll, accepts_gzip, request, actor, started } = self;
+        let Self { broker, poll, accepts_gzip, request, actor, client, started } = self;
         let id = request.id.clone();
         let response = scope(request, respond_to_poll(broker, poll)).await;
         let response = response.unwrap_or_else(IntoResponse::into_response);
         let mut response = compress_response(response, accepts_gzip);
         response.extensions_mut().insert(actor);
-        record_response(&broker.metrics, &Method::GET, Some(ROUTE), started, &response);
+        record_response(&broker.metrics, (&Method::GET, Some(ROUTE), client), started, &response);
         response.headers_mut().insert(REQUEST_ID, id);
         response
     }

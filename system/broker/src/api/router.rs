@@ -22,8 +22,8 @@ pub fn router(broker: Broker) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(broker.bounds.body_bytes_max))
         .layer(from_fn(compress))
-        .layer(from_fn_with_state(broker.clone(), find_client))
         .layer(from_fn_with_state(broker.clone(), log_request))
+        .layer(from_fn_with_state(broker.clone(), find_client))
         .with_state(broker)
 }
 

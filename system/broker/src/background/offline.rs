@@ -51,7 +51,7 @@ impl Broker {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicI64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
     use jiff::Timestamp;
     use sindri_model::wire::{Agent, AgentStatus, UpdateAgentRequest};
@@ -71,11 +71,11 @@ mod tests {
     }
 
     /// Returns a broker whose clock can be moved, with an active agent.
-    async fn broker() -> (Broker, Arc<AtomicI64>, AgentId) {
+    async fn broker(store: SqliteStore) -> (Broker, Arc<AtomicI64>, AgentId) {
         let second = Arc::new(AtomicI64::new(1_700_000_000));
         let now = second.clone();
         let clock = Clock::new(move || Timestamp::from_second(now.load(Ordering::SeqCst)).unwrap());
-        let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), clock, entropy()).await.unwrap();
+        let broker = Broker::start(store, clock, entropy()).await.unwrap();
         let at = broker.clock.now();
         let agent = Agent {
             id: AgentId::generate(&broker.entropy),
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_offline_agent_is_recorded_once_and_again_after_it_was_back() {
-        let (broker, second, agent) = broker().await;
+        let (broker, second, agent) = broker(SqliteStore::open(":memory:", None).unwrap()).await;
         let beat = || {
             let beat = Heartbeat { received_at: broker.clock.now(), report: Default::default() };
             broker.memory.heartbeats.insert(agent, beat);
@@ -123,5 +123,33 @@ mod tests {
         // This heartbeat is only in memory, and counts.
         assert_eq!(offline_count_after(&broker, &second, 100).await, 1);
         assert_eq!(offline_count_after(&broker, &second, 21).await, 2);
+    }
+
+    /// Waits for the time limit of a call.
+    #[tokio::test]
+    async fn nobody_is_offline_while_heartbeats_cannot_be_written() {
+        let is_next_stalled = Arc::new(AtomicBool::new(false));
+        let gate = is_next_stalled.clone();
+        let store = SqliteStore::open(":memory:", None).unwrap().gated(Arc::new(move || {
+            let is_stalled = gate.swap(false, Ordering::SeqCst);
+            Box::pin(async move {
+                if is_stalled {
+                    std::future::pending::<()>().await;
+                }
+            })
+        }));
+        let (broker, second, agent) = broker(store).await;
+        let beat = || {
+            let beat = Heartbeat { received_at: broker.clock.now(), report: Default::default() };
+            broker.memory.heartbeats.insert(agent, beat);
+        };
+        beat();
+        assert_eq!(offline_count_after(&broker, &second, 0).await, 0);
+        second.fetch_add(1_000, Ordering::SeqCst);
+        beat();
+        is_next_stalled.store(true, Ordering::SeqCst);
+        assert_eq!(offline_count_after(&broker, &second, 0).await, 0, "the store has only the old heartbeat");
+        assert!(!is_next_stalled.load(Ordering::SeqCst));
+        assert_eq!(offline_count_after(&broker, &second, 0).await, 0, "the new one is written");
     }
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::broker::Broker;
-use crate::store::{IDEMPOTENCY_KEY_TIME, RetentionCutoffs, StoreError};
+use crate::store::{IDEMPOTENCY_KEY_TIME, MESSAGE_WAIT_MAX, RetentionCutoffs, StoreError};
 
 /// Time between two purges.
 const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -14,8 +14,8 @@ const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
 const BATCH_MAX: i64 = 200;
 /// Pause between two transactions, for the calls of requests.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Largest number of transactions of one purge.
-const BATCHES_MAX: usize = 1_000;
+/// Time after which a purge leaves the rest to the next one.
+const PURGE_TIME_MAX: Duration = Duration::from_secs(50 * 60);
 
 impl Broker {
     pub(super) async fn delete_old_records(&self) {
@@ -31,8 +31,8 @@ impl Broker {
 
     /// Deletes old records in small transactions, and returns their number.
     async fn purge(&self) -> Result<u64, StoreError> {
-        let (mut deleted, cutoffs) = (0, self.retention_cutoffs());
-        for _ in 0..BATCHES_MAX {
+        let (mut deleted, cutoffs, start) = (0, self.retention_cutoffs(), Instant::now());
+        while start.elapsed() < PURGE_TIME_MAX {
             match self.store.purge(cutoffs.clone(), BATCH_MAX).await? {
                 0 => break,
                 more => deleted += more,
@@ -51,6 +51,7 @@ impl Broker {
             audit: before(retention.audit),
             revisions: before(retention.revisions),
             idempotency_keys: now.checked_sub(IDEMPOTENCY_KEY_TIME).ok(),
+            waiting_messages: now.checked_sub(MESSAGE_WAIT_MAX).ok(),
         }
     }
 }

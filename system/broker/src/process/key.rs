@@ -11,6 +11,8 @@ use sindri_model::{Entropy, Pak};
 
 /// Permissions that let another user replace a key.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// Permission that lets every user read a key. The group may read it, as volumes of Kubernetes need.
+const READABLE_BY_ALL: u32 = 0o004;
 
 /// The administrator's key does not exist and cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -64,11 +66,21 @@ pub async fn create_admin_key(
 
 /// Fails if other users may change a file with a key.
 pub fn check_permissions(path: &Path) -> io::Result<()> {
+    refuse_permissions(path, WRITABLE_BY_OTHERS, "other users may write to it", "go-w")
+}
+
+/// Fails if other users may change a file with a private key, or all users may read it.
+pub fn check_private_permissions(path: &Path) -> io::Result<()> {
+    check_permissions(path)?;
+    refuse_permissions(path, READABLE_BY_ALL, "all users may read it", "o-r")
+}
+
+fn refuse_permissions(path: &Path, refused: u32, problem: &str, change: &str) -> io::Result<()> {
     let mode = std::fs::metadata(path)?.permissions().mode();
-    if mode & WRITABLE_BY_OTHERS == 0 {
+    if mode & refused == 0 {
         return Ok(());
     }
-    let message = format!("other users may write to it (mode {:o}): use chmod go-w", mode & 0o777);
+    let message = format!("{problem} (mode {:o}): use chmod {change}", mode & 0o777);
     Err(io::Error::new(ErrorKind::PermissionDenied, message))
 }
 

@@ -170,6 +170,16 @@ pub const TRUSTED_PROXIES: Setting = Setting {
         "Addresses and networks of proxies whose X-Forwarded-For names the client, separated by commas",
     )
 };
+/// Header of the PROXY protocol on connections of trusted proxies.
+pub const PROXY_PROTOCOL: Setting = Setting {
+    default: Some("false"),
+    ..Setting::plain(
+        "proxy_protocol",
+        "proxy-protocol",
+        SettingType::Switch,
+        "Connections of trusted proxies begin with a header of the PROXY protocol, version 1 or 2, which names the client",
+    )
+};
 /// Time for which events are kept.
 pub const RETENTION_EVENTS_DAYS: Setting = Setting {
     default: Some("90"),
@@ -336,6 +346,7 @@ pub static PROGRAM: Program = Program {
         &LIMITS_CONNECTIONS_PER_PEER,
         &LIMITS_WAIT_SECONDS_MAX,
         &TRUSTED_PROXIES,
+        &PROXY_PROTOCOL,
         &AGENTS_OFFLINE_AFTER_SECONDS,
         &RETENTION_EVENTS_DAYS,
         &RETENTION_AUDIT_DAYS,

@@ -9,6 +9,8 @@ use std::time::Duration;
 use sindri_broker::{Tls, TlsError};
 use thiserror::Error;
 
+use super::key::check_private_permissions;
+
 /// Time between two checks of the files.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -33,8 +35,8 @@ pub enum TlsFilesError {
     },
 }
 
-/// Inode, size and modification time, by which a change is detected without reading the file.
-type FileVersion = (u64, u64, i64, i64);
+/// Inode, size, mode and modification time, by which a change is detected without reading the file.
+type FileVersion = (u64, u64, u32, i64, i64);
 
 /// The certificate and key of a server. Clones share the TLS configuration.
 #[derive(Clone)]
@@ -47,7 +49,7 @@ pub struct TlsPair {
 impl TlsPair {
     /// Reads the files again. With an invalid pair the previous one stays in use.
     pub fn reload(&self) -> Result<(), TlsFilesError> {
-        let (certificate, key) = (read_file(&self.certificate)?, read_file(&self.key)?);
+        let (certificate, key) = (read_file(&self.certificate)?, read_key(&self.key)?);
         self.tls.replace(&certificate, &key).map_err(|source| pair_error(&self.certificate, source))
     }
 }
@@ -62,7 +64,7 @@ impl TlsFiles {
     /// Reads both files.
     pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsFilesError> {
         let last_versions = [read_file_version(certificate), read_file_version(key)];
-        let tls = Tls::from_pem(&read_file(certificate)?, &read_file(key)?)
+        let tls = Tls::from_pem(&read_file(certificate)?, &read_key(key)?)
             .map_err(|source| pair_error(certificate, source))?;
         let pair = TlsPair { certificate: certificate.to_owned(), key: key.to_owned(), tls };
         Ok(Self { pair, last_versions })
@@ -97,7 +99,16 @@ impl TlsFiles {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, TlsFilesError> {
-    std::fs::read(path).map_err(|source| TlsFilesError::Read { path: path.display().to_string(), source })
+    std::fs::read(path).map_err(|source| read_error(path, source))
+}
+
+fn read_key(path: &Path) -> Result<Vec<u8>, TlsFilesError> {
+    check_private_permissions(path).map_err(|source| read_error(path, source))?;
+    read_file(path)
+}
+
+fn read_error(path: &Path, source: io::Error) -> TlsFilesError {
+    TlsFilesError::Read { path: path.display().to_string(), source }
 }
 
 fn pair_error(certificate: &Path, source: TlsError) -> TlsFilesError {
@@ -106,5 +117,5 @@ fn pair_error(certificate: &Path, source: TlsError) -> TlsFilesError {
 
 fn read_file_version(path: &Path) -> Option<FileVersion> {
     let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+    Some((metadata.ino(), metadata.len(), metadata.mode(), metadata.mtime(), metadata.mtime_nsec()))
 }

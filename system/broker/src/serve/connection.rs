@@ -1,4 +1,4 @@
-//! One connection, from the TLS handshake to its last response.
+//! One connection, from the header of its proxy and the TLS handshake to its last response.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -24,8 +24,11 @@ use tower_service::Service as _;
 use super::body::{ResponseBody, TimedBody};
 use super::deadlines::{Deadlines, TimeLimit, TimedStream};
 use super::limits::Limits;
+use super::peers::PeerConnections;
+use super::proxy_protocol::read_client_address;
+use super::room::Place;
 use crate::api::DirectPoll;
-use crate::api::http::connection_info::{BodyTimeoutFlag, PeerAddress};
+use crate::api::http::connection_info::{BodyTimeoutFlag, KeyAcceptedFlag, PeerAddress};
 use crate::broker::Broker;
 use crate::metrics::{CloseReason, Metrics};
 
@@ -40,32 +43,91 @@ pub(super) struct ServerContext {
     pub router: Router,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
+    pub peers: PeerConnections,
+    pub has_proxy_headers: bool,
 }
 
-/// Serves a connection without TLS.
-pub(super) async fn serve_plain<S>(
+/// A peer of a connection, and what the server knows about it.
+struct Client {
+    address: Option<IpAddr>,
+    key_accepted: KeyAcceptedFlag,
+}
+
+/// Serves a connection until it ends or has to make room for another one.
+pub(super) async fn serve_in_place<S>(
     stream: S,
     peer: Option<IpAddr>,
+    tls: Option<TlsAcceptor>,
     context: Arc<ServerContext>,
     shutdown: CancellationToken,
+    place: Place,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let key_accepted = place.key_accepted.clone();
+    tokio::select! {
+        biased; // The order does not matter: the connection ends in both cases.
+        () = place.close.cancelled() => context.metrics.record_closed_connection(CloseReason::NoRoom),
+        () = serve_connection(stream, peer, tls, &context, shutdown, key_accepted) => {}
+    }
+}
+
+/// Serves a connection of a client, or of a proxy that names its client.
+async fn serve_connection<S>(
+    mut stream: S,
+    peer: Option<IpAddr>,
+    tls: Option<TlsAcceptor>,
+    context: &ServerContext,
+    shutdown: CancellationToken,
+    key_accepted: KeyAcceptedFlag,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let is_proxy = peer.is_some_and(|peer| context.broker.trusted_proxies.contains(peer));
+    let client = if is_proxy && context.has_proxy_headers {
+        let header = timeout(context.limits.handshake_time_max, read_client_address(&mut stream));
+        let header = tokio::select! {
+            biased; // Shutdown first: there is no request yet.
+            () = shutdown.cancelled() => return,
+            header = header => header,
+        };
+        match header {
+            Ok(Ok(client)) => client.map(|client| client.to_canonical()),
+            Ok(Err(error)) => return record_invalid_header(&context.metrics, peer, &error.to_string()),
+            Err(_) => return record_invalid_header(&context.metrics, peer, "no PROXY protocol header arrived in time"),
+        }
+    } else {
+        None
+    };
+    // The connections of a proxy are those of many clients.
+    let counted = client.or(peer.filter(|_| !is_proxy));
+    let Some(_counted) = context.peers.open(counted, context.limits.connections_per_peer_max) else {
+        return context.metrics.record_closed_connection(CloseReason::ManyOfPeer);
+    };
     let _open = context.metrics.open_connection();
-    serve_http(stream, peer, &context, shutdown).await;
+    let client = Client { address: client.or(peer), key_accepted };
+    match tls {
+        None => serve_http(stream, client, context, shutdown).await,
+        Some(tls) => serve_encrypted(stream, tls, client, context, shutdown).await,
+    }
+}
+
+fn record_invalid_header(metrics: &Metrics, proxy: Option<IpAddr>, problem: &str) {
+    metrics.record_closed_connection(CloseReason::ProxyHeader);
+    let proxy = proxy.map(tracing::field::display);
+    tracing::debug!(proxy, "a connection of a trusted proxy was closed: {problem}");
 }
 
 /// Serves a connection with TLS.
-pub(super) async fn serve_encrypted<S>(
+async fn serve_encrypted<S>(
     stream: S,
     tls: TlsAcceptor,
-    peer: Option<IpAddr>,
-    context: Arc<ServerContext>,
+    client: Client,
+    context: &ServerContext,
     shutdown: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let _open = context.metrics.open_connection();
     let handshake = timeout(context.limits.handshake_time_max, tls.accept(stream));
     let stream = tokio::select! {
         biased; // Shutdown first: there is no request yet.
@@ -73,18 +135,18 @@ pub(super) async fn serve_encrypted<S>(
         stream = handshake => stream,
     };
     match stream {
-        Ok(Ok(stream)) => serve_http(stream, peer, &context, shutdown).await,
+        Ok(Ok(stream)) => serve_http(stream, client, context, shutdown).await,
         Ok(Err(_)) | Err(_) => context.metrics.record_closed_connection(CloseReason::Handshake),
     }
 }
 
 /// Serves HTTP until either side closes the connection.
-async fn serve_http<S>(stream: S, peer: Option<IpAddr>, context: &ServerContext, shutdown: CancellationToken)
+async fn serve_http<S>(stream: S, client: Client, context: &ServerContext, shutdown: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let deadlines = Deadlines::new(context.limits);
-    let service = service_fn(|request| respond(context, &deadlines, peer, request));
+    let service = service_fn(|request| respond(context, &deadlines, &client, request));
     let stream = TokioIo::new(TimedStream::new(stream, deadlines.clone()));
     let mut protocol = http1::Builder::new();
     // `Deadlines` distinguishes a slow head from an idle connection; the timeout of hyper does not.
@@ -118,21 +180,25 @@ fn record_closed(limit: TimeLimit, metrics: &Metrics) {
 fn respond<'a>(
     context: &'a ServerContext,
     deadlines: &Arc<Deadlines>,
-    peer: Option<IpAddr>,
+    client: &Client,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<'a> {
     let guard = deadlines.begin_request();
     let (head, incoming) = request.into_parts();
-    let poll = DirectPoll::from_request(&context.broker, peer, &head).filter(|_| incoming.is_end_stream());
+    let poll = DirectPoll::from_request(&context.broker, client.address, &head).filter(|_| incoming.is_end_stream());
     let response = match poll {
-        Some(poll) => Either::Left(poll.respond().map(Ok)),
-        None => Either::Right(context.router.clone().call(into_request(context, peer, head, incoming))),
+        Some(poll) => {
+            client.key_accepted.set();
+            Either::Left(poll.respond().map(Ok))
+        }
+        None => Either::Right(context.router.clone().call(into_request(context, client, head, incoming))),
     };
     async move { Ok(response.await?.map(|body| ResponseBody::new(body, guard))) }
 }
 
-fn into_request(context: &ServerContext, peer: Option<IpAddr>, mut head: Parts, incoming: Incoming) -> Request<Body> {
-    head.extensions.insert(PeerAddress(peer));
+fn into_request(context: &ServerContext, client: &Client, mut head: Parts, incoming: Incoming) -> Request<Body> {
+    head.extensions.insert(PeerAddress(client.address));
+    head.extensions.insert(client.key_accepted.clone());
     let body = if incoming.is_end_stream() {
         Body::empty()
     } else {

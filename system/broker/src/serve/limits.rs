@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Limits of connections. A connection that exceeds one is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of open connections; at that number no more are accepted until one ends.
+    /// Number of open connections; at that number the oldest one without an accepted key is closed for a new one.
     pub connections_max: usize,
     /// Number of open connections of one peer; further ones are closed at once.
     pub connections_per_peer_max: usize,

@@ -7,6 +7,8 @@ mod connection;
 mod deadlines;
 mod limits;
 mod peers;
+mod proxy_protocol;
+mod room;
 mod server;
 
 pub use limits::Limits;

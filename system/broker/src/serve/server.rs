@@ -10,12 +10,13 @@ use axum::serve::Listener;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{ServerContext, serve_encrypted, serve_plain};
+use super::connection::{ServerContext, serve_in_place};
 use super::limits::Limits;
 use super::peers::PeerConnections;
+use super::room::Room;
 use crate::api::router;
 use crate::broker::Broker;
-use crate::metrics::{CloseReason, Metrics};
+use crate::metrics::Metrics;
 use crate::tls::Tls;
 
 /// Options of a server.
@@ -25,6 +26,8 @@ pub struct ServeOptions {
     pub tls: Option<Tls>,
     /// Limits of connections.
     pub limits: Limits,
+    /// True if connections of trusted proxies begin with a header of the PROXY protocol.
+    pub has_proxy_headers: bool,
 }
 
 /// Address type of a listener.
@@ -77,33 +80,23 @@ where
         router: router(broker.clone()),
         limits,
         metrics: metrics.clone(),
+        peers: PeerConnections::default(),
+        has_proxy_headers: options.has_proxy_headers,
     });
     let stopping = CancellationToken::new();
     let mut background = JoinSet::new();
     background.spawn(broker.clone().run_background());
-    let (mut connections, peers) = (JoinSet::new(), PeerConnections::default());
+    let (mut connections, room) = (JoinSet::new(), Room::new(limits.connections_max));
     let mut shutdown = pin!(shutdown);
     loop {
-        let has_room = connections.len() < limits.connections_max;
         tokio::select! {
-            biased; // Shutdown first: new connections must not delay it. Then ended connections, which make room for new ones.
+            biased; // Shutdown first: new connections must not delay it. Then ended connections: those that made room are open until then.
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => log_panic(ended),
-            (stream, peer) = listener.accept(), if has_room => {
-                let Some(counted) = peers.open(peer.ip(), limits.connections_per_peer_max) else {
-                    metrics.record_closed_connection(CloseReason::ManyOfPeer);
-                    continue;
-                };
-                let (context, stopping) = (context.clone(), stopping.clone());
-                let tls = options.tls.as_ref().map(Tls::acceptor);
-                connections.spawn(async move {
-                    let _counted = counted;
-                    match tls {
-                        None => serve_plain(stream, peer.ip(), context, stopping).await,
-                        Some(tls) => serve_encrypted(stream, tls, peer.ip(), context, stopping).await,
-                    }
-                });
-                if connections.len() == limits.connections_max {
+            (stream, peer) = listener.accept() => {
+                let (tls, was_full, place) = (options.tls.as_ref().map(Tls::acceptor), room.is_full(), room.enter());
+                connections.spawn(serve_in_place(stream, peer.ip(), tls, context.clone(), stopping.clone(), place));
+                if !was_full && room.is_full() {
                     report_full(&metrics);
                 }
             }
@@ -132,10 +125,10 @@ async fn await_connections(mut connections: JoinSet<()>, time_max: Duration) {
     }
 }
 
-/// Reports that further connections wait: their clients get neither a response nor an error.
+/// Reports that further connections take the places of others.
 fn report_full(metrics: &Metrics) {
     metrics.record_connections_full();
-    tracing::warn!("the limit on connections is reached: new connections wait until one ends");
+    tracing::warn!("the limit on connections is reached: those without an accepted key are closed for new ones");
 }
 
 /// Logs a panic of a handler, which ends only its own connection.

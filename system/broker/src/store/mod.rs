@@ -29,6 +29,7 @@ pub use records::{
     StoredKey, StoredRevision, TargetRevision, TargetState, WebhookRecord, WriteContext,
 };
 pub(crate) use sql::shared::idempotency::KEY_TIME as IDEMPOTENCY_KEY_TIME;
+pub(crate) use sql::webhooks::deliveries::WAIT_MAX as MESSAGE_WAIT_MAX;
 pub use sqlite::{
     BackupError, BackupSummary, Gate, SqliteError, SqliteStore, SqliteWorker, back_up_sqlite, restore_sqlite,
 };

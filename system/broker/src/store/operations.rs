@@ -6,9 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sindri_model::wire::{
     Admin, Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval,
-    ApprovalRequest, ApprovalState, AuditLog, DeploymentHealth, DeploymentObject, Generator, HealthStatusUpdate,
-    NamedEvent, PakSummary, RevisionSummary, Stack, StackAnnotation, StackLabel, StackPolicy, StackStatusReport,
-    TargetVersion, UpdateAgentRequest, UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
+    ApprovalRequest, ApprovalState, AuditLog, DeploymentHealthResponse, DeploymentObject, Generator,
+    HealthStatusUpdate, NamedEvent, PakSummary, RevisionSummary, Stack, StackAnnotation, StackHealthResponse,
+    StackLabel, StackPolicy, StackStatusReport, TargetVersion, UpdateAgentRequest, UpdateGeneratorRequest,
+    UpdateStackRequest, WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
     AdminId, AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId,
@@ -368,10 +369,11 @@ operations! {
     /// Records the health of revisions as an agent reports it.
     Write record_health(context: WriteContext, agent: AgentId, update: HealthStatusUpdate) -> ()
         = reports::health::record;
-    /// Lists the health of a revision on each cluster.
-    Read list_health_of_revision(revision: RevisionId) -> Vec<DeploymentHealth> = reports::health::list_of_revision;
-    /// Lists the health of a stack on each cluster: of the newest revision that the agent there has reported about.
-    Read list_health_of_stack(stack: StackId) -> Vec<DeploymentHealth> = reports::health::list_of_stack;
+    /// Returns the health of a revision: over all clusters, and a page of the reports.
+    Read get_health_of_revision(revision: RevisionId, page: Page) -> DeploymentHealthResponse
+        = reports::health::read_revision;
+    /// Returns the health of a stack: over all clusters, and a page of the revisions that agents have last reported about.
+    Read get_health_of_stack(stack: StackId, page: Page) -> StackHealthResponse = reports::health::read_stack;
 
     /// Records the status of a stack on an agent's cluster, in place of the previous one. A repeated report, one about
     /// an older revision, and one about a stack that the agent has removed change nothing.

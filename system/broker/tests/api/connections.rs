@@ -9,13 +9,13 @@ use axum::body::Body;
 use futures_util::stream;
 use http::Request;
 use jiff::Timestamp;
-use sindri_broker::Limits;
+use sindri_broker::{Limits, ServeOptions, TrustedProxies};
 use sindri_model::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, interval};
 
 use crate::support::{Api, BUNDLE, counting_entropy};
-use crate::test_server::{SHORT, TestServer, error_code, get, header, post, with_timeout};
+use crate::test_server::{RawConnection, SHORT, TestServer, error_code, get, header, post, with_timeout};
 
 /// Time between two bytes of a slow client.
 const DRIP: Duration = Duration::from_millis(20);
@@ -151,21 +151,40 @@ async fn send_json(server: &TestServer, path: &str, body: &str) -> (u16, serde_j
     (status, serde_json::from_str(&body).unwrap())
 }
 
+/// Begins a poll that waits, and returns its connection.
+async fn wait_with_poll(server: &TestServer, agent: &str, key: &str) -> RawConnection {
+    let mut poll = server.connect().await;
+    let path = format!("/api/v1/agents/{agent}/target-state");
+    poll.send(&get(&path, key)).await;
+    let head = poll.read_head().await;
+    let (etag, length) = (header(&head, "etag").unwrap(), header(&head, "content-length").unwrap().parse().unwrap());
+    poll.0.read_exact(&mut vec![0; length]).await.unwrap();
+    let headers = format!("host: b\r\nauthorization: {key}\r\nif-none-match: {etag}\r\n");
+    poll.send(&format!("GET {path}?wait=300 HTTP/1.1\r\n{headers}\r\n")).await;
+    poll
+}
+
 #[tokio::test]
-async fn at_the_limit_a_connection_waits_until_another_ends() {
-    let server = TestServer::new(Limits { connections_max: 2, ..Limits::default() }).await;
-    let mut first = server.connect().await;
-    let mut second = server.connect().await;
-    for peer in [&mut first, &mut second] {
-        peer.send(HEALTH).await;
-        assert_eq!(peer.read_response().await.0, 200);
+async fn silent_clients_shut_out_neither_probes_nor_agents() {
+    let server = TestServer::new(Limits { connections_max: 4, ..Limits::default() }).await;
+    let (status, created) = send_json(&server, "/api/v1/agents", "{\"name\": \"east\", \"cluster_name\": \"c\"}").await;
+    assert_eq!(status, 201);
+    let (agent, key) = (created["agent"]["id"].as_str().unwrap(), created["initial_pak"].as_str().unwrap());
+    let mut poll = wait_with_poll(&server, agent, key).await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(server.connect().await);
+        assert_eq!(server.request(HEALTH).await.0, 200);
+        assert_eq!(server.request(&post("/api/v1/auth/pak", key, 0)).await.0, 200);
     }
-    let mut third = server.connect().await;
-    third.send(HEALTH).await;
-    let early = tokio::time::timeout(SHORT, third.read_response()).await;
-    assert!(early.is_err(), "the limit is reached");
-    drop(first);
-    assert_eq!(third.read_response().await.0, 200);
+    let change = "{\"status\": \"ACTIVE\"}";
+    let path = format!("/api/v1/agents/{agent}");
+    let head = post(&path, &server.admin, change.len()).replacen("POST", "PUT", 1);
+    assert_eq!(server.request(&format!("{head}{change}")).await.0, 200);
+    assert!([200, 304].contains(&poll.read_response().await.0), "the poll has waited all the time");
+    silent[0].expect_close().await;
+    let (_, metrics) = server.request(&get("/metrics", "-")).await;
+    assert!(metrics.contains("sindri_connections_refused_total{reason=\"no_room\"}"), "{metrics}");
 }
 
 #[tokio::test]
@@ -225,7 +244,7 @@ async fn wrong_keys_from_one_address_are_throttled_and_valid_ones_are_not() {
     let (status, created) = send_json(&server, "/api/v1/generators", "{\"name\": \"shop\"}").await;
     assert_eq!(status, 201);
     let fresh = created["pak"].as_str().unwrap();
-    let guess = get("/api/v1/stacks", &format!("{}x", server.admin));
+    let guess = get("/api/v1/stacks", "brokkr_BRabcdef_nothing");
     for _ in 0..10 {
         assert_eq!(server.request(&guess).await.0, 401);
     }
@@ -265,4 +284,48 @@ async fn connections_of_one_peer_are_limited_and_an_ended_one_makes_room() {
         }
     };
     with_timeout(replaced).await;
+}
+
+/// Starts a server behind a proxy on this machine.
+async fn behind_proxy(limits: Limits) -> TestServer {
+    let proxies = TrustedProxies::parse("127.0.0.1").unwrap();
+    TestServer::with_proxies(ServeOptions { limits, has_proxy_headers: true, ..ServeOptions::default() }, proxies).await
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_names_its_client_at_the_start_of_a_connection() {
+    let server = behind_proxy(Limits::default()).await;
+    let whoami = "POST /api/v1/auth/pak HTTP/1.1\r\nhost: b\r\nauthorization: wrong\r\ncontent-length: 0\r\n\r\n";
+    let status = async |client: &str| server.request(&format!("PROXY TCP4 {client} 127.0.0.1 1 2\r\n{whoami}")).await.0;
+    for _ in 0..10 {
+        assert_eq!(status("192.0.2.1").await, 401);
+    }
+    assert_eq!(status("192.0.2.1").await, 429, "its wrong keys count");
+    assert_eq!(status("192.0.2.2").await, 401, "not for its neighbours");
+    assert_eq!(server.request(&format!("PROXY UNKNOWN\r\n{HEALTH}")).await.0, 200, "a health check of the proxy");
+}
+
+#[tokio::test]
+async fn a_connection_of_a_trusted_proxy_without_its_header_is_closed() {
+    let server = behind_proxy(Limits { handshake_time_max: SHORT, ..Limits::default() }).await;
+    let mut other = server.connect().await;
+    other.send(HEALTH).await;
+    other.expect_close().await;
+    server.connect().await.expect_close().await;
+    let (_, metrics) = server.request(&format!("PROXY UNKNOWN\r\n{}", get("/metrics", "-"))).await;
+    assert!(metrics.contains("sindri_connections_refused_total{reason=\"proxy_header\"} 2"), "{metrics}");
+}
+
+#[tokio::test]
+async fn the_connections_of_each_client_of_a_proxy_are_limited() {
+    let server = behind_proxy(Limits { connections_per_peer_max: 1, ..Limits::default() }).await;
+    let open = async |client: &str| {
+        let mut connection = server.connect().await;
+        connection.send(&format!("PROXY TCP4 {client} 127.0.0.1 1 2\r\n{HEALTH}")).await;
+        connection
+    };
+    let mut first = open("192.0.2.1").await;
+    assert_eq!(first.read_response().await.0, 200);
+    open("192.0.2.1").await.expect_close().await;
+    assert_eq!(open("192.0.2.2").await.read_response().await.0, 200);
 }

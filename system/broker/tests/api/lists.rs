@@ -1,6 +1,6 @@
 //! Pagination of lists.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Api, Fleet, TestResponse, text};
 
@@ -153,4 +153,92 @@ async fn a_long_message_of_an_event_is_cut() {
     let path = format!("/agents/{}/events", fleet.agent.0);
     let recorded = fleet.api.post(&fleet.agent.1, &path, &event).await.expect_status(201).json();
     assert_eq!(text(&recorded["message"]).len(), 16 * 1024);
+}
+
+/// Follows the links of lists that are in a field of the body, checks the size of each page, and returns the number of entries and of
+/// pages.
+async fn count_in_pages(api: &Api, path: &str, query: &str, field: Option<&str>) -> (usize, usize) {
+    let (mut entries, mut pages, mut query) = (0, 0, query.to_owned());
+    loop {
+        let response = api.get(&api.admin, &format!("{path}{query}")).await.expect_status(200);
+        assert!(response.body.len() < 6 * 1024 * 1024, "{path}: {} bytes", response.body.len());
+        let body = response.json();
+        let list = field.map_or(&body, |field| &body[field]);
+        entries += list.as_array().unwrap().len();
+        pages += 1;
+        match next_link(&response) {
+            Some(next) => query = next,
+            None => return (entries, pages),
+        }
+    }
+}
+
+/// Entries whose texts of the largest size need two pages.
+const LARGE_ENTRIES: usize = 300;
+
+#[tokio::test]
+async fn pages_of_descriptions_and_annotations_end_when_their_texts_are_large() {
+    let fleet = Fleet::new().await;
+    let (api, generator, agent, stack) = (&fleet.api, &fleet.generator.0, &fleet.agent.0, &fleet.stack);
+    let longest = "\u{10000}".repeat(4_096);
+    for number in 0..LARGE_ENTRIES {
+        let (name, key) = (format!("n{number}"), format!("k{number}"));
+        let create = json!({"name": name, "generator_id": generator, "description": longest});
+        let created = api.post(&api.admin, "/stacks", &create).await.expect_status(201).json();
+        api.target(agent, &text(&created["id"])).await;
+        for (path, body) in [
+            ("/generators".to_owned(), json!({"name": name, "description": longest})),
+            (format!("/agents/{agent}/annotations"), json!({"agent_id": agent, "key": key, "value": longest})),
+            (format!("/stacks/{stack}/annotations"), json!({"stack_id": stack, "key": key, "value": longest})),
+        ] {
+            api.post(&api.admin, &path, &body).await.expect_status(201);
+        }
+        // Each change is an entry of the audit log with its description.
+        api.put(&api.admin, &format!("/stacks/{stack}"), &json!({"description": longest})).await.expect_status(200);
+    }
+    for (path, more) in [
+        ("/stacks".to_owned(), 1),
+        (format!("/agents/{agent}/stacks"), 1),
+        ("/generators".to_owned(), 1),
+        (format!("/agents/{agent}/annotations"), 0),
+        (format!("/stacks/{stack}/annotations"), 0),
+    ] {
+        assert_eq!(count_in_pages(api, &path, "", None).await, (LARGE_ENTRIES + more, 2), "{path}");
+    }
+    let updates = count_in_pages(api, "/admin/audit-logs", "?action=stack.updated&limit=1000", Some("logs")).await;
+    assert_eq!(updates, (LARGE_ENTRIES, 2));
+    let longer = json!({"name": "long", "generator_id": generator, "description": format!("{longest}x")});
+    assert_eq!(api.post(&api.admin, "/stacks", &longer).await.expect_error(400), "invalid_description");
+    let changed = api.put(&api.admin, &format!("/stacks/{stack}"), &longer).await;
+    assert_eq!(changed.expect_error(400), "invalid_description");
+    assert_eq!(api.post(&api.admin, "/generators", &longer).await.expect_error(400), "invalid_description");
+    let changed = api.put(&api.admin, &format!("/generators/{generator}"), &longer).await;
+    assert_eq!(changed.expect_error(400), "invalid_description");
+}
+
+#[tokio::test]
+async fn pages_of_health_reports_end_when_their_summaries_are_large() {
+    let fleet = Fleet::new().await;
+    let api = &fleet.api;
+    let revision = api.submit(&fleet.stack, false).await;
+    let (id, long) = (text(&revision["id"]), "x".repeat(16 * 1024 - 100));
+    for number in 0..LARGE_ENTRIES {
+        let agent = api.create_agent(&format!("a{number}"), &[&fleet.generator.0]).await;
+        api.target(&agent.0, &fleet.stack).await;
+        let status = if number == 0 { "failing" } else { "healthy" };
+        let report =
+            json!({"id": id, "status": status, "summary": {"said": long}, "checked_at": "2026-01-01T00:00:00Z"});
+        let body = json!({"deployment_objects": [report]});
+        let path = format!("/agents/{}/health-status", agent.0);
+        api.call(&agent.1, http::Method::PATCH, &path, Some(&body)).await.expect_status(200);
+    }
+    let path = format!("/deployment-objects/{id}/health");
+    assert_eq!(count_in_pages(api, &path, "", Some("health_records")).await, (LARGE_ENTRIES, 2));
+    for path in [path, format!("/stacks/{}/health", fleet.stack)] {
+        let page = api.get(&api.admin, &format!("{path}?limit=1")).await.expect_status(200).json();
+        assert_eq!(page["overall_status"], "failing", "{path}: of all pages");
+    }
+    let stack = api.get(&api.admin, &format!("/stacks/{}/health", fleet.stack)).await.expect_status(200).json();
+    let counts = &stack["deployment_objects"][0];
+    assert_eq!((&counts["healthy_agents"], &counts["failing_agents"]), (&(LARGE_ENTRIES - 1).into(), &1.into()));
 }

@@ -110,3 +110,23 @@ fn every_operation_describes_its_responses_errors_and_roles() {
     let key = &document["components"]["securitySchemes"]["key"];
     assert_eq!((&key["type"], &key["in"], &key["name"]), (&"apiKey".into(), &"header".into(), &"Authorization".into()));
 }
+
+#[test]
+fn texts_and_lists_of_requests_have_the_limits_that_the_broker_enforces() {
+    let document = openapi_document();
+    for (schema, field, bound) in [
+        ("NewStack", "description", "/maxLength"),
+        ("UpdateStackRequest", "description", "/maxLength"),
+        ("NewGenerator", "description", "/maxLength"),
+        ("UpdateGeneratorRequest", "description", "/maxLength"),
+        ("CreateDeploymentObjectRequest", "yaml_content", "/maxLength"),
+        ("CreateWebhookRequest", "signing_secret", "/maxLength"),
+        ("UpdateWebhookRequest", "signing_secret", "/maxLength"),
+        ("CreateWebhookRequest", "event_types", "/items/maxLength"),
+        ("UpdateWebhookRequest", "event_types", "/items/maxLength"),
+        ("UpdateWebhookRequest", "event_types", "/maxItems"),
+    ] {
+        let described = &document["components"]["schemas"][schema]["properties"][field];
+        assert!(described.pointer(bound).is_some_and(|bound| bound.is_u64()), "{schema}.{field}: {described}");
+    }
+}

@@ -215,6 +215,7 @@ limits.connections              16384                     default
 limits.connections_per_peer     4096                      default
 limits.wait_seconds_max         300                       default
 trusted_proxies                 \"\"                        default
+proxy_protocol                  false                     default
 agents.offline_after_seconds    120                       default
 retention.events_days           90                        default
 retention.audit_days            365                       default
@@ -283,10 +284,70 @@ fn pretty_lines_end_with_the_request_id_and_reads_are_logged_at_debug() {
     let fields = "request method=POST route=\"/api/v1/generators\" status=201 actor=";
     assert!(lines.lines().any(|line| line.contains(fields) && line.ends_with(" request_id=the-second")), "{lines}");
     assert!(
-        lines.contains("DEBUG request method=GET route=\"/healthz\" status=200 actor=\"-\" request_id="),
+        lines.contains(
+            "DEBUG request method=GET route=\"/healthz\" status=200 actor=\"-\" client=127.0.0.1 request_id="
+        ),
         "{lines}"
     );
     assert_eq!(logged("off", "debug"), "");
+}
+
+#[test]
+fn log_lines_have_the_address_of_the_client_behind_a_trusted_proxy() {
+    let directory = tempfile::tempdir().unwrap();
+    let more = ["--trusted-proxies", "127.0.0.1", "--log", "pretty", "--log-level", "debug"];
+    let (mut process, mut lines) = start_with(directory.path(), &more);
+    let address = address(&mut lines);
+    let call = |method: &str, path: &str, key: &str, body: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let headers = format!("host: b\r\nconnection: close\r\nx-forwarded-for: 192.0.2.9\r\nauthorization: {key}");
+        let length = body.len();
+        write!(stream, "{method} /api/v1{path} HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{body}")
+            .unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        assert!(response.starts_with("HTTP/1.1 20"), "{response}");
+        response.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    let key = std::fs::read_to_string(directory.path().join("key")).unwrap();
+    let created = call("POST", "/agents", key.trim(), "{\"name\": \"east\", \"cluster_name\": \"c\"}");
+    let created: Value = serde_json::from_str(&created).unwrap();
+    let poll = format!("/agents/{}/target-state", created["agent"]["id"].as_str().unwrap());
+    // The second one is answered without the router.
+    for _ in 0..2 {
+        call("GET", &poll, created["initial_pak"].as_str().unwrap(), "");
+    }
+    let mut errors = process.stderr.take().unwrap();
+    stop(process);
+    let mut said = String::new();
+    errors.read_to_string(&mut said).unwrap();
+    let count = |route: &str| {
+        let is_line = |line: &&str| line.contains(&format!("route=\"{route}\"")) && line.contains(" client=192.0.2.9 ");
+        said.lines().filter(is_line).count()
+    };
+    assert_eq!((count("/api/v1/agents"), count("/api/v1/agents/{id}/target-state")), (1, 2), "{said}");
+}
+
+#[test]
+fn plain_http_on_an_address_of_the_network_is_reported() {
+    let say = |listen: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+        let mut command = Command::new(PROGRAM);
+        command.args(["--listen", listen, "--database-url", &database, "--log", "pretty", "--admin-key-file"]);
+        command.arg(directory.path().join("key")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        ready(&mut BufReader::new(process.stdout.take().unwrap()).lines(), "http");
+        let mut errors = process.stderr.take().unwrap();
+        stop(process);
+        let mut said = String::new();
+        errors.read_to_string(&mut said).unwrap();
+        said
+    };
+    let warning = "keys and bundles are sent without encryption: set tls.certificate_file and tls.key_file";
+    let (all, local) = (say("0.0.0.0:0"), say("127.0.0.1:0"));
+    assert!(all.contains(warning), "{all}");
+    assert!(!local.contains(warning), "{local}");
 }
 
 #[test]

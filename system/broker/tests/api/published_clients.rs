@@ -261,3 +261,110 @@ async fn the_metrics_have_the_published_names_beside_ours() {
         assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
     }
 }
+
+/// Id of nothing.
+const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
+
+#[tokio::test]
+async fn what_does_not_exist_has_a_code_for_its_kind() {
+    let fleet = Fleet::new().await;
+    let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
+    let other = api.create_stack("other", &fleet.generator.0).await;
+    let get = |path: &str, code| (&api.admin, Method::GET, path.replace("{unknown}", UNKNOWN), code);
+    let delete = |path: String, code| (&api.admin, Method::DELETE, path, code);
+    for (key, method, path, code) in [
+        get("/admins/{unknown}", "admin_not_found"),
+        get("/agents/{unknown}", "agent_not_found"),
+        get("/agents/{unknown}/events", "agent_not_found"),
+        get("/agent-events/{unknown}", "agent_event_not_found"),
+        get("/approvals/{unknown}", "approval_not_found"),
+        get("/deployment-objects/{unknown}", "deployment_object_not_found"),
+        get("/deployment-objects/{unknown}/health", "deployment_object_not_found"),
+        get("/generators/{unknown}", "generator_not_found"),
+        get("/stacks/{unknown}", "stack_not_found"),
+        get("/stacks/{unknown}/health", "stack_not_found"),
+        get("/webhooks/{unknown}", "webhook_not_found"),
+        get("/nothing", "route_not_found"),
+        get(&format!("/agents/{agent}/stacks/{stack}/status"), "stack_status_not_found"),
+        delete(format!("/agents/{agent}/annotations/nothing"), "agent_annotation_not_found"),
+        delete(format!("/agents/{agent}/labels/nothing"), "agent_label_not_found"),
+        delete(format!("/agents/{agent}/targets/{other}"), "agent_target_not_found"),
+        delete(format!("/stacks/{stack}/annotations/nothing"), "stack_annotation_not_found"),
+        delete(format!("/stacks/{stack}/labels/nothing"), "stack_label_not_found"),
+        (&fleet.agent.1, Method::POST, format!("/webhook-deliveries/{UNKNOWN}/result"), "delivery_not_found"),
+    ] {
+        let body = json!({"success": true});
+        let body = (method == Method::POST).then_some(&body);
+        let response = api.call(key, method.clone(), &path, body).await;
+        assert_eq!(response.expect_error(404), code, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_body_refers_to_and_cannot_be_used_is_422() {
+    let fleet = Fleet::new().await;
+    let (api, agent, stack) = (&fleet.api, &fleet.agent.0, &fleet.stack);
+    let health = |status| {
+        json!({"deployment_objects": [
+            {"id": UNKNOWN, "status": status, "checked_at": "2026-01-01T00:00:00Z"},
+        ]})
+    };
+    let annotation = |key, value| json!({"stack_id": stack, "key": key, "value": value});
+    let event = crate::support::event(agent, UNKNOWN, "SUCCESS");
+    for (method, path, body, code) in [
+        (Method::POST, "/stacks".to_owned(), json!({"name": "n", "generator_id": UNKNOWN}), "foreign_key_violation"),
+        (Method::POST, format!("/agents/{agent}/events"), event, "foreign_key_violation"),
+        (Method::PATCH, format!("/agents/{agent}/health-status"), health("healthy"), "foreign_key_violation"),
+        (Method::PATCH, format!("/agents/{agent}/health-status"), health("fine"), "invalid_health_record"),
+        (
+            Method::POST,
+            format!("/stacks/{stack}/annotations"),
+            annotation("sindri.dev/depends-on", "nothing"),
+            "foreign_key_violation",
+        ),
+        (
+            Method::POST,
+            format!("/stacks/{stack}/annotations"),
+            annotation("sindri.dev/depends-on", "web"),
+            "dependency_cycle",
+        ),
+        (
+            Method::POST,
+            format!("/stacks/{stack}/annotations"),
+            annotation("sindri.dev/brake-percent", "much"),
+            "invalid_policy",
+        ),
+    ] {
+        let response = send(api, method.clone(), &path, "", &body).await;
+        assert_eq!(response.expect_error(422), code, "{method} {path} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_health_report_of_the_largest_size_is_one_transaction() {
+    const RECORDS: usize = 1_000;
+    let fleet = Fleet::new().await;
+    let api = &fleet.api;
+    let mut records = Vec::new();
+    for _ in 0..RECORDS {
+        let id = api.submit(&fleet.stack, false).await["id"].clone();
+        records.push(json!({"id": id, "status": "healthy", "checked_at": "2026-01-01T00:00:00Z"}));
+    }
+    let path = format!("/agents/{}/health-status", fleet.agent.0);
+    let count_writes = async || {
+        let response = api.send(Request::get("/metrics").body(Body::empty()).unwrap()).await.expect_status(200);
+        let metrics = String::from_utf8(response.body.to_vec()).unwrap();
+        let count = metrics.lines().find_map(|line| line.strip_prefix("sindri_store_write_duration_seconds_count "));
+        count.unwrap().parse::<u64>().unwrap()
+    };
+    let before = count_writes().await;
+    let body = json!({"deployment_objects": records});
+    api.call(&fleet.agent.1, Method::PATCH, &path, Some(&body)).await.expect_status(200);
+    assert_eq!(count_writes().await, before + 1);
+    records.push(records[0].clone());
+    let body = json!({"deployment_objects": records});
+    let refused = api.call(&fleet.agent.1, Method::PATCH, &path, Some(&body)).await;
+    assert_eq!(refused.expect_error(422), "invalid_health_record");
+    let health = api.get(&api.admin, &format!("/stacks/{}/health", fleet.stack)).await.expect_status(200).json();
+    assert_eq!(health["deployment_objects"][0]["healthy_agents"], 1);
+}

@@ -79,3 +79,36 @@ async fn a_trusted_proxy_names_the_client_that_is_throttled_and_recorded() {
     let (_, logs) = send(&api, NAT, &admin().reveal(), list, "198.51.100.9").await;
     assert_eq!(logs["logs"][0]["ip_address"], "198.51.100.2");
 }
+
+#[tokio::test]
+async fn guesses_with_the_prefix_of_a_key_are_throttled_and_other_keys_are_not() {
+    let api = open(":memory:", "").await;
+    let whoami = ("POST", "/auth/pak", "");
+    let guess = format!("{}x", admin().reveal());
+    for _ in 0..10 {
+        assert_eq!(send(&api, NAT, &guess, whoami, "").await.0, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(send(&api, NAT, &guess, whoami, "").await.0, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(send(&api, NAT, "brokkr_BRabcdef_nothing", whoami, "").await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(send(&api, PROXY, &admin().reveal(), whoami, "").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_key_of_another_broker_is_known_at_a_throttled_address() {
+    let store = SqliteStore::open(":memory:", None).unwrap();
+    let start = async || Broker::start(store.replica(), fixed_clock(), counting_entropy()).await.unwrap();
+    let (one, other) = (start().await, start().await);
+    one.create_admin_key(&admin()).await.unwrap();
+    let (one, other) = (router(one), router(other));
+    let whoami = ("POST", "/auth/pak", "");
+    let wrong = "brokkr_BRabcdef_nothing";
+    while send(&other, NAT, wrong, whoami, "").await.0 != StatusCode::TOO_MANY_REQUESTS {}
+    let (status, created) =
+        send(&one, NAT, &admin().reveal(), ("POST", "/generators", "{\"name\": \"shop\"}"), "").await;
+    assert_eq!(status, StatusCode::CREATED);
+    // The known keys are read again once per second.
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    // This one takes the lookup that a throttled address has.
+    send(&other, NAT, wrong, whoami, "").await;
+    assert_eq!(send(&other, NAT, &text(&created["pak"]), whoami, "").await.0, StatusCode::OK);
+}

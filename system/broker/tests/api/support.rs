@@ -97,6 +97,14 @@ impl Api {
         Self { router: router(broker), admin: admin.reveal() }
     }
 
+    /// Starts a broker over a store.
+    pub async fn on_store(store: SqliteStore) -> Self {
+        let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
+        let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
+        broker.create_admin_key(&admin).await.unwrap();
+        Self { router: router(broker), admin: admin.reveal() }
+    }
+
     /// Starts two brokers on one store. Neither follows the changes of the other.
     pub async fn two_on_one_store() -> [Self; 2] {
         let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::Value;
-use sindri_broker::{Broker, Limits, ServeOptions, SqliteStore, serve_with};
+use sindri_broker::{Broker, Limits, ServeOptions, SqliteStore, TrustedProxies, serve_with};
 use sindri_model::{Entropy, Pak};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,11 +32,16 @@ impl TestServer {
     }
 
     pub async fn with(options: ServeOptions) -> Self {
+        Self::with_proxies(options, TrustedProxies::default()).await
+    }
+
+    pub async fn with_proxies(options: ServeOptions, proxies: TrustedProxies) -> Self {
         let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
         let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy())
             .await
             .unwrap();
         broker.create_admin_key(&admin).await.unwrap();
+        let broker = broker.with_trusted_proxies(proxies);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -29,6 +30,11 @@ fn pair() -> Pair {
 fn write(directory: &Path, pair: &Pair) {
     std::fs::write(directory.join("tls.crt"), &pair.certificate).unwrap();
     std::fs::write(directory.join("tls.key"), &pair.key).unwrap();
+    set_key_mode(directory, 0o600);
+}
+
+fn set_key_mode(directory: &Path, mode: u32) {
+    std::fs::set_permissions(directory.join("tls.key"), std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// Opens a connection that trusts only this certificate.
@@ -76,6 +82,10 @@ fn new_connections_get_a_replaced_certificate_and_old_ones_continue() {
     hangup();
     connect(&address, &first).expect("a broken pair replaces nothing");
     write(directory.path(), &second);
+    set_key_mode(directory.path(), 0o644);
+    hangup();
+    connect(&address, &first).expect("a key that all users may read replaces nothing");
+    set_key_mode(directory.path(), 0o440);
     hangup();
     // The signal may be handled after the next connection.
     while connect(&address, &second).is_err() {}
@@ -96,6 +106,14 @@ fn a_start_with_invalid_files_prints_one_line() {
         error_line(&command.arg(&certificate).arg("--tls-key-file").arg(&key).output().unwrap())
     };
     assert!(run().contains("tls.crt: No such file"));
+    write(directory.path(), &first);
+    for (mode, problem) in
+        [(0o604, "all users may read it (mode 604)"), (0o620, "other users may write to it (mode 620)")]
+    {
+        set_key_mode(directory.path(), mode);
+        let refused = run();
+        assert!(refused.contains(&format!("tls.key: {problem}")), "{refused}");
+    }
     write(directory.path(), &Pair { certificate: first.certificate.clone(), key: second.key });
     let mismatch = run();
     assert!(mismatch.contains("tls.crt: the certificate and the key cannot be used"), "{mismatch}");
@@ -110,6 +128,6 @@ async fn a_client_without_a_handshake_is_disconnected() {
     let pair = pair();
     let tls = Tls::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
     let limits = Limits { handshake_time_max: SHORT, ..Limits::default() };
-    let server = TestServer::with(ServeOptions { tls: Some(tls), limits }).await;
+    let server = TestServer::with(ServeOptions { tls: Some(tls), limits, ..ServeOptions::default() }).await;
     server.connect().await.expect_close().await;
 }

@@ -3,9 +3,10 @@
 use sindri_broker::{ListScope, Page};
 use sindri_model::wire::EventStatus::Success;
 use sindri_model::wire::{
-    AgentStatus, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusUpdate, UpdateAgentRequest,
+    AgentStatus, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusUpdate, StackDeploymentHealth,
+    UpdateAgentRequest,
 };
-use sindri_model::{AgentId, RevisionId};
+use sindri_model::{AgentId, HealthId, RevisionId};
 
 use crate::support::{ALL, World, at, contracts, write_context};
 
@@ -95,10 +96,23 @@ async fn health_is_the_last_report_of_each_agent(world: World) {
     for (agent, status) in [(one, HealthStatus::Failing), (one, HealthStatus::Degraded), (two, HealthStatus::Healthy)] {
         world.store.record_health(write_context(), agent, update(revision.id, status)).await.unwrap();
     }
-    let reported = world.store.list_health_of_revision(revision.id).await.unwrap();
-    assert_eq!(reported.len(), 2);
-    assert_eq!(HealthStatus::worst(reported.iter().map(|health| health.status)), HealthStatus::Degraded);
-    assert_eq!(world.store.list_health_of_stack(stack).await.unwrap(), reported);
+    let reported = world.store.get_health_of_revision(revision.id, ALL).await.unwrap();
+    assert_eq!((reported.health_records.len(), reported.overall_status), (2, HealthStatus::Degraded));
+    let one_by_one = async |after: Option<HealthId>| {
+        let page = Page { after: after.map(|after| after.to_string()), limit: 1 };
+        world.store.get_health_of_revision(revision.id, page).await.unwrap()
+    };
+    let first = one_by_one(None).await;
+    let second = one_by_one(Some(first.health_records[0].id)).await;
+    assert_eq!([first.overall_status, second.overall_status], [HealthStatus::Degraded; 2], "of all pages");
+    assert_eq!([first.health_records, second.health_records].concat(), reported.health_records);
+    let status = HealthStatus::Degraded;
+    let counts =
+        StackDeploymentHealth { id: revision.id, status, healthy_agents: 1, degraded_agents: 1, failing_agents: 0 };
+    let of_stack = world.store.get_health_of_stack(stack, ALL).await.unwrap();
+    assert_eq!((of_stack.overall_status, of_stack.deployment_objects), (status, vec![counts]));
+    let next = Page { after: Some(revision.id.to_string()), limit: 1 };
+    assert_eq!(world.store.get_health_of_stack(stack, next).await.unwrap().deployment_objects, []);
     let fleet = world.store.list_fleet(ListScope::All, ALL).await.unwrap();
     assert_eq!(fleet.iter().map(|entry| (entry.degraded, entry.failing)).collect::<Vec<_>>(), [(1, 0), (0, 0)]);
     let unregistered = world.add_agent("unregistered", &[]).await.unwrap();

@@ -1,20 +1,126 @@
 //! Deletion of old records: everything that no target state needs, and nothing else.
 
-use sindri_broker::{AuditFilter, Heartbeat, ListScope, RetentionCutoffs, StoreError, WriteContext};
-use sindri_model::wire::{AgentEvent, DeploymentObjectHealthUpdate, EventStatus, HealthStatus, HealthStatusUpdate};
+use sindri_broker::{
+    AuditFilter, DeliveryFilter, Heartbeat, ListScope, RetentionCutoffs, SqliteStore, StoreError, WriteContext,
+};
+use sindri_model::wire::{
+    AgentEvent, ApprovalRequest, ApprovalState, DeploymentObjectHealthUpdate, EventStatus, HealthStatus,
+    HealthStatusUpdate,
+};
 use sindri_model::{AgentId, RevisionId};
 
+use crate::deliveries;
 use crate::support::{ALL, World, at, contracts, event, revision, write_context, write_context_with_key};
 
 contracts!(
     records_of_superseded_revisions_are_deleted_and_those_of_target_states_stay,
     a_purge_deletes_at_most_its_limit_of_each_kind,
+    of_the_reports_about_a_newest_revision_the_last_stays,
+    a_message_that_is_not_delivered_is_abandoned,
 );
+
+/// Every table, and what keeps it small.
+const BOUNDS: [(&str, &str); 26] = [
+    ("admins", "administrators that were created"),
+    ("agent_annotations", "agents, each with its annotations"),
+    ("agent_labels", "agents, each with its labels"),
+    ("agents", "agents that were created"),
+    ("approvals", "retention: one per agent and newest revision, and those that are pending"),
+    ("assignments", "agents times stacks"),
+    ("audit", "retention"),
+    ("changes", "kinds of changes"),
+    ("deliveries", "retention: those of seven days, and 1,000 completed ones per subscription"),
+    ("events", "retention: one per agent and revision of a target state"),
+    ("facts", "kinds of facts"),
+    ("generators", "generators that were created"),
+    ("health", "retention: agents times newest revisions"),
+    ("keys", "two per holder"),
+    ("meta", "kinds of numbers"),
+    ("registrations", "agents times generators"),
+    ("requests", "retention: idempotency keys of seven days"),
+    ("revisions", "retention: one per stack, and removals that are not confirmed"),
+    ("secrets", "kinds of secrets"),
+    ("stack_annotations", "stacks, each with its annotations"),
+    ("stack_labels", "stacks, each with its labels"),
+    ("stack_status", "assignments"),
+    ("stacks", "stacks that were created"),
+    ("targets", "agents times stacks"),
+    ("versions", "agents"),
+    ("webhooks", "subscriptions"),
+];
+
+#[test]
+fn every_table_has_a_bound() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sindri.db").display().to_string();
+    drop(SqliteStore::open(&path, None).unwrap());
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+    let mut tables = connection.prepare(sql).unwrap();
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(tables, BOUNDS.map(|(table, _)| table), "a new table needs a bound");
+}
+
+async fn of_the_reports_about_a_newest_revision_the_last_stays(world: World) {
+    let [one, two] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    for agent in [one, two] {
+        world.target(agent, stack).await.unwrap();
+    }
+    let revision = world.submit(stack).await;
+    for agent in [one, two] {
+        world.poll(agent).await;
+        for status in [EventStatus::Failure, EventStatus::Success, EventStatus::Failure] {
+            world.report(agent, revision.id, status).await.unwrap();
+        }
+    }
+    let mut approvals = Vec::new();
+    for digit in ["a", "b", "c"] {
+        let request = ApprovalRequest {
+            deployment_object_id: revision.id,
+            digest: digit.repeat(64),
+            reasons: Vec::new(),
+            plan: String::new(),
+        };
+        let approval = world.store.request_approval(write_context(), one, stack, request).await.unwrap();
+        let decided = world.store.decide_approval(write_context(), approval.id, None, ApprovalState::Approved).await;
+        approvals.push(decided.unwrap());
+    }
+    let events = async |agent| world.store.list_events_of_agent(agent, ALL).await.unwrap();
+    let last = [events(one).await.pop().unwrap(), events(two).await.pop().unwrap()];
+    while world.store.purge(everything(), 2).await.unwrap() > 0 {}
+    assert_eq!([events(one).await, events(two).await], last.map(|last| vec![last]));
+    assert_eq!(world.store.list_approvals(None, None, ALL).await.unwrap(), approvals[2..]);
+}
+
+async fn a_message_that_is_not_delivered_is_abandoned(world: World) {
+    world.add_agents::<0>().await;
+    let webhook = deliveries::add(&world, deliveries::webhook("off", &["*"])).await;
+    world.add_stack("web").await;
+    let list = async || {
+        let filter = DeliveryFilter { webhook, status: None, offset: 0, page: ALL };
+        world.store.list_deliveries(filter).await.unwrap()
+    };
+    assert_eq!(list().await[0].status, "pending");
+    let before = |second| RetentionCutoffs { waiting_messages: Some(at(second)), ..RetentionCutoffs::default() };
+    assert_eq!(world.store.purge(before(0), 100).await.unwrap(), 0, "the message is not old enough");
+    assert_eq!(world.store.purge(before(1), 100).await.unwrap(), 1);
+    let abandoned = list().await.remove(0);
+    assert_eq!((abandoned.status.as_str(), abandoned.completed_at), ("dead", Some(at(7 * 24 * 60 * 60))));
+    assert!(world.store.acquire_deliveries(deliveries::acquire("one", at(10))).await.unwrap().deliveries.is_empty());
+    assert_eq!(world.store.purge(before(1), 100).await.unwrap(), 0);
+}
 
 /// Cutoffs after everything that the test has written.
 fn everything() -> RetentionCutoffs {
     let before = Some(at(1_000));
-    RetentionCutoffs { events: before, audit: before, revisions: before, idempotency_keys: before }
+    RetentionCutoffs {
+        events: before,
+        audit: before,
+        revisions: before,
+        idempotency_keys: before,
+        waiting_messages: before,
+    }
 }
 
 async fn report_health(world: &World, agent: AgentId, revision: RevisionId) {
@@ -52,7 +158,7 @@ async fn records_of_superseded_revisions_are_deleted_and_those_of_target_states_
     let events = world.store.list_events_of_agent(agent, ALL).await.unwrap();
     assert_eq!(events.iter().map(|event| event.deployment_object_id).collect::<Vec<_>>(), [revisions[2].id]);
     assert_eq!(world.store.list_outcomes(agent).await.unwrap().len(), 1);
-    assert_eq!(world.store.list_health_of_revision(revisions[2].id).await.unwrap().len(), 1);
+    assert_eq!(world.store.get_health_of_revision(revisions[2].id, ALL).await.unwrap().health_records.len(), 1);
     assert_eq!(world.store.list_audit_log(AuditFilter { limit: 10, ..Default::default() }).await.unwrap().1, 0);
     // The key is forgotten, so the request is a new one.
     let again = world.store.append_revision(write_context_with_key("a: 1"), revision(web, "a: 1")).await.unwrap();
@@ -101,7 +207,13 @@ async fn in_24_hours_of_1000_agents_the_store_stays_within_its_retention() {
             world.store.record_event(context(), reported).await.unwrap();
         }
         let before = Some(at((hour - KEPT_HOURS) * HOUR));
-        let cutoffs = RetentionCutoffs { events: before, audit: before, revisions: before, idempotency_keys: before };
+        let cutoffs = RetentionCutoffs {
+            events: before,
+            audit: before,
+            revisions: before,
+            idempotency_keys: before,
+            waiting_messages: before,
+        };
         while world.store.purge(cutoffs.clone(), 200).await.unwrap() > 0 {}
         let audited = world.store.list_audit_log(AuditFilter { limit: 1, ..Default::default() }).await.unwrap().1;
         let events = world.store.list_events(ListScope::All, ALL).await.unwrap().len();

@@ -1,5 +1,6 @@
 //! A broker with TLS: trusted authorities, and errors of certificates.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::{Broker, command, expect_advice, expect_failure, run_sindri};
@@ -10,6 +11,7 @@ fn start_broker(directory: &Path) -> Broker {
     let (certificate, key) = (directory.join("certificate.pem"), directory.join("key.pem"));
     std::fs::write(&certificate, issued.cert.pem()).unwrap();
     std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     let flags = ["--tls-certificate-file", certificate.to_str().unwrap(), "--tls-key-file", key.to_str().unwrap()];
     Broker::start_with(&flags)
 }

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use crate::limits::BUNDLE_CHARS_MAX;
 use crate::{Checksum, RevisionId, Sequence, StackId};
 
 /// A revision of a stack, or a deletion marker. Immutable.
@@ -38,6 +40,7 @@ pub struct DeploymentObject {
 pub struct CreateDeploymentObjectRequest {
     /// Bundle.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(length(max = BUNDLE_CHARS_MAX)))]
     pub yaml_content: String,
     /// True if agents must remove the stack.
     #[serde(default)]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "schema")]
-use crate::limits::{NAME_CHARS_MAX, NO_CONTROL_PATTERN};
+use crate::limits::{DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, NO_CONTROL_PATTERN};
 use crate::{AgentId, GeneratorId, LinkId};
 
 /// A generator: a client that submits stacks.
@@ -44,6 +44,7 @@ pub struct UpdateGeneratorRequest {
     pub name: Option<String>,
     /// New description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = DESCRIPTION_CHARS_MAX)))]
     pub description: Option<String>,
     /// True if the generator may submit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +60,7 @@ pub struct NewGenerator {
     pub name: String,
     /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = DESCRIPTION_CHARS_MAX)))]
     pub description: Option<String>,
     /// Time from which the key is invalid; without it the key does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "schema")]
-use crate::limits::{NAME_CHARS_MAX, NO_CONTROL_PATTERN};
+use crate::limits::{DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, NO_CONTROL_PATTERN};
 use crate::{GeneratorId, StackId};
 
 /// A stack: Kubernetes objects that are deployed together, in revisions.
@@ -42,6 +42,7 @@ pub struct UpdateStackRequest {
     pub name: Option<String>,
     /// New description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = DESCRIPTION_CHARS_MAX)))]
     pub description: Option<String>,
 }
 
@@ -54,6 +55,7 @@ pub struct NewStack {
     pub name: String,
     /// Human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = DESCRIPTION_CHARS_MAX)))]
     pub description: Option<String>,
     /// Id of the generator that owns the stack.
     pub generator_id: GeneratorId,

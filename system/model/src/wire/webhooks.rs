@@ -8,9 +8,9 @@ use serde_json::Value;
 
 #[cfg(feature = "schema")]
 use crate::limits::{
-    LABEL_CHARS_MAX, NAME_CHARS_MAX, NO_CONTROL_PATTERN, WEBHOOK_AUTH_HEADER_CHARS_MAX, WEBHOOK_EVENT_TYPES_MAX,
-    WEBHOOK_LABELS_MAX, WEBHOOK_RETRIES_MAX, WEBHOOK_SECRET_CHARS_MAX, WEBHOOK_TIMEOUT_SECONDS_MAX,
-    WEBHOOK_TIMEOUT_SECONDS_MIN, WEBHOOK_URL_CHARS_MAX, WORD_PATTERN,
+    LABEL_CHARS_MAX, NAME_CHARS_MAX, NO_CONTROL_PATTERN, WEBHOOK_AUTH_HEADER_CHARS_MAX, WEBHOOK_EVENT_TYPE_CHARS_MAX,
+    WEBHOOK_EVENT_TYPES_MAX, WEBHOOK_LABELS_MAX, WEBHOOK_RETRIES_MAX, WEBHOOK_SECRET_CHARS_MAX,
+    WEBHOOK_TIMEOUT_SECONDS_MAX, WEBHOOK_TIMEOUT_SECONDS_MIN, WEBHOOK_URL_CHARS_MAX, WORD_PATTERN,
 };
 use crate::{AgentId, DeliveryId, EventId, StackId, WebhookId};
 
@@ -41,7 +41,7 @@ pub struct CreateWebhookRequest {
     #[cfg_attr(feature = "schema", schemars(length(max = WEBHOOK_AUTH_HEADER_CHARS_MAX)))]
     pub auth_header: Option<String>,
     /// Types of events; wildcards such as `deployment.*` match several.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = WEBHOOK_EVENT_TYPES_MAX)))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = WEBHOOK_EVENT_TYPES_MAX), inner(length(min = 1, max = WEBHOOK_EVENT_TYPE_CHARS_MAX))))]
     pub event_types: Vec<String>,
     /// Restriction to one agent or one stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,10 +82,11 @@ pub struct UpdateWebhookRequest {
     pub auth_header: Option<String>,
     /// Secret with which messages are signed, such as `whsec_…`, from the next attempt on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = WEBHOOK_SECRET_CHARS_MAX)))]
     pub signing_secret: Option<String>,
     /// Types of events; wildcards such as `deployment.*` match several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = WEBHOOK_EVENT_TYPES_MAX)))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = WEBHOOK_EVENT_TYPES_MAX), inner(length(min = 1, max = WEBHOOK_EVENT_TYPE_CHARS_MAX))))]
     pub event_types: Option<Vec<String>>,
     /// Restriction to one agent or one stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use sindri_model::{AgentId, GeneratorId, Pak};
 use tokio::time::Instant;
 
-use super::connection_info::PeerAddress;
+use super::connection_info::{KeyAcceptedFlag, PeerAddress};
 use super::denial::Denial;
 use super::error_response::ErrorResponse;
 use super::login_failures::{record_failure, reject_credential, too_many_failures};
@@ -42,6 +42,9 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
         Ok(actor_and_label) => actor_and_label,
         Err(error) => return error.into_response(),
     };
+    if let Some(flag) = request.extensions().get::<KeyAcceptedFlag>() {
+        flag.set();
+    }
     if actor.access == KeyAccess::Deactivated && !request.method().is_safe() {
         return ErrorResponse::from(StoreError::GeneratorInactive).into_response();
     }
@@ -67,7 +70,7 @@ async fn identify(
     }
     let Some(credentials) = Credentials::parse(header, client) else {
         record_failure(broker, client, None, LoginFailure::Malformed);
-        return Err(reject_key(broker, client));
+        return Err(reject_key(broker, client, None));
     };
     let key = credentials.authenticate(broker).await?;
     Ok((Actor { holder: key.holder, access: key.access }, credentials.label()))
@@ -132,14 +135,17 @@ fn has_expired(broker: &Broker, key: &StoredKey) -> bool {
 /// Looks up a key that is not cached.
 async fn look_up_key(broker: &Broker, pak: &Pak, client: Option<IpAddr>) -> Result<StoredKey, ErrorResponse> {
     let source = client.map(ThrottleSource::from_address);
-    if let Some(wait) = source.and_then(|source| broker.throttle.check(source, pak.short(), Instant::now())) {
+    let find_wait = || source.and_then(|source| broker.throttle.check(source, pak.short(), Instant::now()));
+    if let Some(wait) = find_wait()
+        && (!broker.reload_known_keys().await? || find_wait().is_some())
+    {
         return Err(too_many_failures(broker, wait));
     }
     let generation = broker.memory.keys.generation();
     let stored = broker.store.find_keys(pak.short().to_owned()).await?;
     let Some(key) = broker.memory.keys.insert(pak, stored, generation) else {
         record_failure(broker, client, Some(pak), LoginFailure::Unknown);
-        return Err(reject_key(broker, client));
+        return Err(reject_key(broker, client, Some(pak)));
     };
     if source.is_some() {
         broker.throttle.record_success(pak.short());
@@ -157,8 +163,8 @@ fn strip_scheme(text: &str) -> &str {
 
 /// Counts a wrong key and returns its error. The message is the same for every wrong key, so that it does not show which
 /// part of a guess was right.
-fn reject_key(broker: &Broker, client: Option<IpAddr>) -> ErrorResponse {
-    reject_credential(broker, client, ErrorResponse::unauthorized("the key is unknown"))
+fn reject_key(broker: &Broker, client: Option<IpAddr>, pak: Option<&Pak>) -> ErrorResponse {
+    reject_credential(broker, client, pak, ErrorResponse::unauthorized("the key is unknown"))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Actor {

@@ -23,6 +23,20 @@ pub(crate) async fn find_client(State(broker): State<Broker>, mut request: Reque
     next.run(request).await
 }
 
+/// Flag of a connection that is set when a key was accepted on it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyAcceptedFlag(Arc<AtomicBool>);
+
+impl KeyAcceptedFlag {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Flag that is set when the body of a request did not arrive in time. Only requests with a body have one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BodyTimeoutFlag(Arc<AtomicBool>);

@@ -16,11 +16,14 @@ use crate::throttle::ThrottleSource;
 const KEY_PREFIX_CHARS: usize = 8;
 
 /// Counts a wrong key or token and returns its error, or another one if there were too many.
-pub(super) fn reject_credential(broker: &Broker, client: Option<IpAddr>, error: ErrorResponse) -> ErrorResponse {
-    match client
-        .map(ThrottleSource::from_address)
-        .and_then(|source| broker.throttle.record_failure(source, Instant::now()))
-    {
+pub(super) fn reject_credential(
+    broker: &Broker,
+    client: Option<IpAddr>,
+    pak: Option<&Pak>,
+    error: ErrorResponse,
+) -> ErrorResponse {
+    let source = client.map(ThrottleSource::from_address);
+    match source.and_then(|source| broker.throttle.record_failure(source, pak.map(Pak::short), Instant::now())) {
         Some(wait) => too_many_failures(broker, wait),
         None => error,
     }

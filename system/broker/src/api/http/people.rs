@@ -93,7 +93,7 @@ fn refuse(broker: &Broker, client: Option<IpAddr>, error: &TokenError) -> ErrorR
         | TokenError::NotYetValid
         | TokenError::Subject => {
             record_failure(broker, client, None, LoginFailure::InvalidToken);
-            reject_credential(broker, client, ErrorResponse::unauthorized(&message).with_code("invalid_token"))
+            reject_credential(broker, client, None, ErrorResponse::unauthorized(&message).with_code("invalid_token"))
         }
     }
 }
@@ -136,7 +136,7 @@ mod tests {
         let broker = broker.with_oidc(OidcProvider::new(settings, fetch));
         let client = IpAddr::from([192, 0, 2, 1]);
         let source = ThrottleSource::from_address(client);
-        while broker.throttle.record_failure(source, Instant::now()).is_none() {}
+        while broker.throttle.record_failure(source, None, Instant::now()).is_none() {}
         // The next lookup that is allowed to a throttled source is used, and not yet possible again.
         let soon = Instant::now() + std::time::Duration::from_secs(30);
         assert_eq!(broker.throttle.check_unknown(source, soon), None);

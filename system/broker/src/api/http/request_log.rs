@@ -1,7 +1,11 @@
-//! The outermost layer: sets the request id, counts the request, and writes one log line per response.
+//! The layer around the others, behind that which finds the client: sets the request id, counts the request, and writes one log
+//! line per response.
 //!
 //! The line has fixed fields in a fixed order, the route instead of the path, and no times, so that two equal runs log
-//! equal lines. Writes and errors are logged at level info; reads that succeed, such as idle polls, at level debug.
+//! equal lines. The address of the client is left out where there is none, as in the simulation. Writes and errors are logged at
+//! level info; reads that succeed, such as idle polls, at level debug.
+
+use std::net::IpAddr;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -13,7 +17,7 @@ use tokio::time::Instant;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
-use super::authentication::ActorLabel;
+use super::authentication::{ActorLabel, client_address};
 use super::connection_info::BodyTimeoutFlag;
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
@@ -62,7 +66,7 @@ fn record_in_span(span: &Span, response: &Response) {
 
 async fn respond(metrics: &Metrics, request: Request, next: Next) -> Response {
     let start = Instant::now();
-    let method = request.method().clone();
+    let (method, client) = (request.method().clone(), client_address(request.extensions()));
     let matched_path = request.extensions().get::<MatchedPath>().cloned();
     let body_timeout = request.extensions().get::<BodyTimeoutFlag>().cloned();
     let mut response = next.run(request).await;
@@ -70,30 +74,29 @@ async fn respond(metrics: &Metrics, request: Request, next: Next) -> Response {
         response = body_timeout_response();
     }
     let route = matched_path.as_ref().map(MatchedPath::as_str);
-    record_response(metrics, &method, route, start, &response);
+    record_response(metrics, (&method, route, client), start, &response);
     response
 }
 
 /// Counts a request and writes the log line of its response.
 pub(crate) fn record_response(
     metrics: &Metrics,
-    method: &Method,
-    route: Option<&str>,
+    (method, route, client): (&Method, Option<&str>, Option<IpAddr>),
     start: Instant,
     response: &Response,
 ) {
     metrics.record_request(method, route, response.status(), start.elapsed());
-    log_response(method, route.unwrap_or("-"), response);
+    log_response(method, route.unwrap_or("-"), client, response);
 }
 
 /// Writes the log line of a response.
-fn log_response(method: &Method, route: &str, response: &Response) {
-    let status = response.status();
+fn log_response(method: &Method, route: &str, client: Option<IpAddr>, response: &Response) {
+    let (status, client) = (response.status(), client.map(tracing::field::display));
     let actor = response.extensions().get::<ActorLabel>().map_or("-", |label| &label.0);
     if is_logged_at_info(method, status) {
-        tracing::info!(%method, route, status = status.as_u16(), actor, "request");
+        tracing::info!(%method, route, status = status.as_u16(), actor, client, "request");
     } else {
-        tracing::debug!(%method, route, status = status.as_u16(), actor, "request");
+        tracing::debug!(%method, route, status = status.as_u16(), actor, client, "request");
     }
 }
 

@@ -15,10 +15,12 @@ use tokio::time::timeout;
 
 use super::keys::new_key;
 use super::repeated_delete::succeed_without;
+use super::stacks::description_bytes;
 use super::validation::{check_agent_name, check_optional};
 use crate::api::http::authentication::Actor;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, HeartbeatAccepted, NoContent};
 use crate::broker::Broker;
@@ -200,8 +202,9 @@ pub(crate) async fn list_stacks(
     actor: Actor,
     PathParams(agent): PathParams<AgentId>,
     params: ListParams,
-) -> Result<ListResponse<Vec<Stack>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<Stack>>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
     let stacks = broker.store.list_stacks_of_agent(agent, params.page()).await?;
-    Ok(params.respond(stacks, |stack| stack.id))
+    permit.serialize(&broker, params.respond_sized(stacks, |stack| stack.id, description_bytes)).await
 }

@@ -9,7 +9,8 @@ use sindri_model::wire::{AuditLog, AuditLogListResponse};
 use super::validation::check_offset;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::QueryParams;
-use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
+use crate::api::http::pagination::ListParams;
 use crate::broker::Broker;
 use crate::store::AuditFilter;
 
@@ -42,7 +43,8 @@ pub(crate) async fn list(
     State(broker): State<Broker>,
     QueryParams(query): QueryParams<AuditParams>,
     params: ListParams<LIMIT_DEFAULT, LIMIT_MAX>,
-) -> Result<ListResponse<AuditLogListResponse>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<AuditLogListResponse>, ErrorResponse> {
     let (page, offset) = (params.page(), check_offset(query.offset)?);
     let filter = AuditFilter {
         actor_type: query.actor_type,
@@ -57,6 +59,13 @@ pub(crate) async fn list(
         after: page.after.and_then(|after| after.parse().ok()),
     };
     let (logs, total) = broker.store.list_audit_log(filter).await?;
-    let page_of_logs = params.respond(logs, |log: &AuditLog| log.id);
-    Ok(page_of_logs.map(|logs| AuditLogListResponse { count: logs.len(), logs, total, limit: page.limit, offset }))
+    let page_of_logs = params.respond_sized(logs, |log| log.id, text_bytes);
+    let to_body =
+        |logs: Vec<AuditLog>| AuditLogListResponse { count: logs.len(), logs, total, limit: page.limit, offset };
+    permit.serialize(&broker, page_of_logs.map(to_body)).await
+}
+
+/// Returns the size of the texts of an entry that may be long.
+fn text_bytes(log: &AuditLog) -> usize {
+    log.details.as_ref().map_or(0, |details| details.to_string().len()) + log.user_agent.as_ref().map_or(0, String::len)
 }

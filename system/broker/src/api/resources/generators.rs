@@ -10,11 +10,12 @@ use sindri_model::{AgentId, GeneratorId};
 
 use super::keys::new_key;
 use super::repeated_delete::succeed_without;
-use super::validation::{check_name, check_optional};
+use super::validation::{check_description, check_name, check_optional};
 use crate::api::http::authentication::Actor;
 use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
 use crate::broker::Broker;
@@ -26,6 +27,7 @@ pub(crate) async fn create(
     JsonBody(request): JsonBody<NewGenerator>,
 ) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
     check_name("name", &request.name)?;
+    check_description(request.description.as_deref())?;
     let generator = Generator {
         id: GeneratorId::generate(&broker.entropy),
         created_at: context.time,
@@ -45,9 +47,11 @@ pub(crate) async fn create(
 pub(crate) async fn list(
     State(broker): State<Broker>,
     params: ListParams,
-) -> Result<ListResponse<Vec<Generator>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<Generator>>, ErrorResponse> {
     let generators = broker.store.list_generators(params.page()).await?;
-    Ok(params.respond(generators, |generator| generator.id))
+    let description_bytes = |generator: &Generator| generator.description.as_ref().map_or(0, String::len);
+    permit.serialize(&broker, params.respond_sized(generators, |generator| generator.id, description_bytes)).await
 }
 
 pub(crate) async fn read(
@@ -68,6 +72,7 @@ pub(crate) async fn update(
 ) -> Result<Json<Generator>, ErrorResponse> {
     actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
     check_optional(changes.name.as_deref(), |name| check_name("name", name))?;
+    check_description(changes.description.as_deref())?;
     if !actor.is_admin() && changes.is_active == Some(false) {
         // A generator that is inactive does not get here, so it is active, and sends `true` with its whole record.
         return Err(ErrorResponse::admin_required("only an administrator activates and deactivates generators"));

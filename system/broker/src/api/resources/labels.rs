@@ -15,6 +15,7 @@ use super::validation::{agent_mismatch, check_annotation, check_label, stack_mis
 use crate::api::http::authentication::Actor;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
 use crate::broker::Broker;
@@ -59,10 +60,12 @@ pub(crate) async fn list_agent_annotations(
     actor: Actor,
     PathParams(agent): PathParams<AgentId>,
     params: ListParams,
-) -> Result<ListResponse<Vec<AgentAnnotation>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<AgentAnnotation>>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
     let annotations = broker.store.list_agent_annotations(agent, params.page()).await?;
-    Ok(params.respond(annotations, |annotation| annotation.id))
+    let bytes = |annotation: &AgentAnnotation| annotation.key.len() + annotation.value.len();
+    permit.serialize(&broker, params.respond_sized(annotations, |annotation| annotation.id, bytes)).await
 }
 
 pub(crate) async fn add_agent_annotation(
@@ -135,10 +138,12 @@ pub(crate) async fn list_stack_annotations(
     actor: Actor,
     PathParams(stack): PathParams<StackId>,
     params: ListParams,
-) -> Result<ListResponse<Vec<StackAnnotation>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<StackAnnotation>>, ErrorResponse> {
     check_stack_readable(&broker, actor, stack).await?;
     let annotations = broker.store.list_stack_annotations(stack, params.page()).await?;
-    Ok(params.respond(annotations, |annotation| annotation.id))
+    let bytes = |annotation: &StackAnnotation| annotation.key.len() + annotation.value.len();
+    permit.serialize(&broker, params.respond_sized(annotations, |annotation| annotation.id, bytes)).await
 }
 
 pub(crate) async fn add_stack_annotation(

@@ -8,12 +8,13 @@ use sindri_model::wire::{NewStack, Stack, UpdateStackRequest};
 use super::owner_filter::OwnerFilter;
 use super::quota_checks::check_new_stack;
 use super::stack_access::load_owned_stack;
-use super::validation::{check_name, check_optional, stack_mismatch};
+use super::validation::{check_description, check_name, check_optional, stack_mismatch};
 use crate::api::http::authentication::Actor;
 use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
-use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
+use crate::api::http::pagination::ListParams;
 use crate::api::http::response::{Created, NoContent};
 use crate::broker::Broker;
 use crate::store::{KeyHolder, ListScope, WriteContext};
@@ -26,6 +27,7 @@ pub(crate) async fn create(
 ) -> Result<Created<Stack>, ErrorResponse> {
     actor.check_admin_or_generator(request.generator_id, Denial::StackGeneratorMismatch)?;
     check_name("name", &request.name)?;
+    check_description(request.description.as_deref())?;
     check_new_stack(&broker, actor).await?;
     let stack = Stack {
         id: StackId::generate(&broker.entropy),
@@ -45,14 +47,20 @@ pub(crate) async fn list(
     actor: Actor,
     QueryParams(filter): QueryParams<OwnerFilter>,
     params: ListParams,
-) -> Result<ListResponse<Vec<Stack>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<Stack>>, ErrorResponse> {
     let scope = match actor.holder {
         KeyHolder::Admin(_) => filter.scope(),
         KeyHolder::Generator(generator) => ListScope::Generator(generator),
         KeyHolder::Agent(_) => return Err(Denial::StacksListDenied.into()),
     };
     let stacks = broker.store.list_stacks(scope, params.page()).await?;
-    Ok(params.respond(stacks, |stack| stack.id))
+    permit.serialize(&broker, params.respond_sized(stacks, |stack| stack.id, description_bytes)).await
+}
+
+/// Returns the size of the description of a stack.
+pub(crate) fn description_bytes(stack: &Stack) -> usize {
+    stack.description.as_ref().map_or(0, String::len)
 }
 
 pub(crate) async fn read(
@@ -75,6 +83,7 @@ pub(crate) async fn update(
         return Err(stack_mismatch());
     }
     check_optional(changes.name.as_deref(), |name| check_name("name", name))?;
+    check_description(changes.description.as_deref())?;
     Ok(Json(broker.store.update_stack(context, stack, changes).await?))
 }
 

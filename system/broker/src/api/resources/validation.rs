@@ -1,5 +1,7 @@
 //! Checks of names, labels, annotations and ids in bodies. Each error says what is allowed in which field.
-use sindri_model::limits::{ANNOTATION_KEY_CHARS_MAX, ANNOTATION_VALUE_CHARS_MAX, LABEL_CHARS_MAX, NAME_CHARS_MAX};
+use sindri_model::limits::{
+    ANNOTATION_KEY_CHARS_MAX, ANNOTATION_VALUE_CHARS_MAX, DESCRIPTION_CHARS_MAX, LABEL_CHARS_MAX, NAME_CHARS_MAX,
+};
 
 use crate::api::http::error_response::ErrorResponse;
 
@@ -16,6 +18,15 @@ pub(crate) fn check_name(field: &str, name: &str) -> Result<(), ErrorResponse> {
 /// Checks a name of an agent or of its cluster.
 pub(crate) fn check_agent_name(field: &str, name: &str) -> Result<(), ErrorResponse> {
     check_name(field, name).map_err(|error| error.with_code("invalid_agent"))
+}
+
+/// Checks the description of a stack or a generator.
+pub(crate) fn check_description(description: Option<&str>) -> Result<(), ErrorResponse> {
+    if description.is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX) {
+        return Ok(());
+    }
+    let message = format!("description must have at most {DESCRIPTION_CHARS_MAX} characters");
+    Err(ErrorResponse::bad_request("invalid_description", message))
 }
 
 /// Checks a text if there is one.

@@ -1,11 +1,12 @@
 //! Deletes old records in small parts: each call is one short transaction.
 //!
 //! A record that a current target state needs stays, however old it is: the newest revision of each stack, removals that
-//! are not confirmed, and the reports about both.
+//! are not confirmed, and the last report of each agent about both.
 
 use crate::store::records::{RetentionCutoffs, StoreError};
 use crate::store::sql::shared::session::{Session, execute};
 use crate::store::sql::shared::values::values;
+use crate::store::sql::webhooks::deliveries;
 
 /// Condition that a revision is in no target state.
 macro_rules! is_superseded {
@@ -18,9 +19,12 @@ macro_rules! is_superseded {
 const EVENTS: &str = concat!(
     "DELETE FROM events WHERE position IN (
        SELECT position FROM events JOIN revisions ON revisions.id = events.revision_id
-       WHERE created_at < ?1 AND ",
+       WHERE created_at < ?1 AND (
+         EXISTS (SELECT 1 FROM events AS later WHERE later.agent_id = events.agent_id
+                 AND later.revision_id = events.revision_id AND later.position + 0 > events.position)
+         OR (",
     is_superseded!(),
-    " ORDER BY created_at LIMIT ?2)"
+    ")) ORDER BY created_at LIMIT ?2)"
 );
 const AUDIT: &str =
     "DELETE FROM audit WHERE position IN (SELECT position FROM audit WHERE at < ?1 ORDER BY at LIMIT ?2)";
@@ -34,9 +38,12 @@ const HEALTH: &str = concat!(
 const APPROVALS: &str = concat!(
     "DELETE FROM approvals WHERE id IN (
        SELECT approvals.id FROM approvals JOIN revisions ON revisions.id = approvals.revision_id
-       WHERE state <> 'pending' AND created_at < ?1 AND ",
+       WHERE state <> 'pending' AND created_at < ?1 AND (
+         EXISTS (SELECT 1 FROM approvals AS later WHERE later.agent_id = approvals.agent_id
+                 AND later.revision_id = approvals.revision_id AND later.position > approvals.position)
+         OR (",
     is_superseded!(),
-    " ORDER BY approvals.id LIMIT ?2)"
+    ")) ORDER BY approvals.id LIMIT ?2)"
 );
 const REVISIONS: &str = concat!(
     "DELETE FROM revisions WHERE sequence IN (
@@ -51,9 +58,10 @@ const REVISIONS: &str = concat!(
 const IDEMPOTENCY_KEYS: &str = "DELETE FROM requests WHERE (actor, idempotency_key) IN (
     SELECT actor, idempotency_key FROM requests WHERE at < ?1 ORDER BY at LIMIT ?2)";
 
-/// Deletes at most `limit` records of each kind, and returns the number of deleted records. If it is 0, there are no more.
+/// Deletes at most `limit` records of each kind, and ends as many webhook messages that wait. Returns the number of these records. If
+/// it is 0, there are no more.
 pub(crate) async fn purge(session: &mut dyn Session, cutoffs: RetentionCutoffs, limit: i64) -> Result<u64, StoreError> {
-    let RetentionCutoffs { events, audit, revisions, idempotency_keys } = cutoffs;
+    let RetentionCutoffs { events, audit, revisions, idempotency_keys, waiting_messages } = cutoffs;
     // Reports before the revisions that they are about.
     let purges = [
         (events, EVENTS),
@@ -63,7 +71,10 @@ pub(crate) async fn purge(session: &mut dyn Session, cutoffs: RetentionCutoffs, 
         (revisions, REVISIONS),
         (idempotency_keys, IDEMPOTENCY_KEYS),
     ];
-    let mut deleted = 0;
+    let mut deleted = match waiting_messages {
+        Some(before) => deliveries::abandon_old(session, before, limit).await?,
+        None => 0,
+    };
     for (before, sql) in purges {
         if let Some(before) = before {
             deleted += execute(session, sql, values![before, limit]).await?;

@@ -1,10 +1,15 @@
-//! Runs queued calls in batches, in their order. No call returns before its batch is durable.
+//! Runs queued calls in batches, in their order. No call returns before its batch is durable, and none begins whose caller does not
+//! wait any more.
+
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::batch::{RunTask, Task, run_batch};
 use super::file_lock::FileLock;
+use super::session::SqliteSession;
 use crate::store::records::StoreError;
 use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::Operation;
@@ -13,6 +18,8 @@ use crate::store::sql::stacks::submissions::{PendingSubmission, SubmissionResult
 
 /// Largest number of calls that share a transaction.
 const BATCH_MAX: usize = 64;
+/// Longest wait of a call that begins. Its caller waits a little longer, which is the time for the rest of its batch.
+const WAIT_MAX: Duration = Duration::from_secs(8);
 
 /// A call that waits for the thread.
 pub(super) enum Job {
@@ -21,40 +28,70 @@ pub(super) enum Job {
 }
 
 /// A task with the callers that await its result.
-pub(super) trait QueuedTask: Send {
-    fn task(&mut self) -> &mut dyn RunTask;
+pub(super) trait QueuedTask: RunTask + Send {
     fn send_result(self: Box<Self>);
 }
 
 struct OperationCall<T> {
     task: Task<T>,
     caller: oneshot::Sender<Result<T, StoreError>>,
+    queued_at: Instant,
+}
+
+impl<T> OperationCall<T> {
+    /// Returns true if the caller still waits, and long enough. A call that has failed must not be carried out later.
+    fn is_awaited(&self) -> bool {
+        !self.caller.is_closed() && self.queued_at.elapsed() < WAIT_MAX
+    }
+}
+
+impl<T> RunTask for OperationCall<T> {
+    fn run(&mut self, session: &mut SqliteSession<'_>) -> bool {
+        self.is_awaited() && self.task.run(session)
+    }
+
+    fn revoke(&mut self, error: StoreError) {
+        self.task.revoke(error);
+    }
 }
 
 impl<T: Send> QueuedTask for OperationCall<T> {
-    fn task(&mut self) -> &mut dyn RunTask {
-        &mut self.task
-    }
-
     fn send_result(self: Box<Self>) {
-        // The caller may have stopped waiting; its operation is durable all the same.
+        // The caller may have stopped waiting meanwhile; its operation is durable all the same.
         let _ = self.caller.send(self.task.into_result());
     }
 }
 
-/// Submissions that are next to each other in the queue: one operation for all of them.
+/// Submissions that are next to each other in the queue: one operation for all that are awaited.
 struct SubmissionCalls {
-    task: Task<Vec<SubmissionResult>>,
+    pending: Vec<PendingSubmission>,
+    /// The operation, when it runs.
+    task: Option<Task<Vec<SubmissionResult>>>,
+    /// Callers of the operation.
     callers: Vec<oneshot::Sender<SubmissionResult>>,
 }
 
-impl QueuedTask for SubmissionCalls {
-    fn task(&mut self) -> &mut dyn RunTask {
-        &mut self.task
+impl RunTask for SubmissionCalls {
+    fn run(&mut self, session: &mut SqliteSession<'_>) -> bool {
+        let awaited = std::mem::take(&mut self.pending).into_iter().filter(|pending| pending.is_awaited(WAIT_MAX));
+        let (submissions, callers) = awaited.map(|pending| (pending.submission, pending.caller)).unzip();
+        self.callers = callers;
+        self.task.insert(Task::new(Box::new(|session| Box::pin(append_all(session, submissions))))).run(session)
     }
 
+    fn revoke(&mut self, error: StoreError) {
+        if let Some(task) = &mut self.task {
+            task.revoke(error);
+        }
+    }
+}
+
+impl QueuedTask for SubmissionCalls {
     fn send_result(self: Box<Self>) {
-        send_results(self.callers, self.task.into_result());
+        // Callers of a batch that did not run learn it from their closed channels.
+        if let Some(task) = self.task {
+            send_results(self.callers, task.into_result());
+        }
     }
 }
 
@@ -63,7 +100,8 @@ impl Job {
         operation: Operation<T>,
     ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (caller, result) = oneshot::channel();
-        (Self::Operation(Box::new(OperationCall { task: Task::new(operation), caller })), result)
+        let call = OperationCall { task: Task::new(operation), caller, queued_at: Instant::now() };
+        (Self::Operation(Box::new(call)), result)
     }
 }
 
@@ -84,12 +122,7 @@ fn merge_submissions(jobs: Vec<Job>) -> Vec<Box<dyn QueuedTask>> {
 }
 
 fn submission_task(pending: Vec<PendingSubmission>) -> Option<Box<dyn QueuedTask>> {
-    if pending.is_empty() {
-        return None;
-    }
-    let (submissions, callers) = pending.into_iter().map(|pending| (pending.submission, pending.caller)).unzip();
-    let task = Task::new(Box::new(|session| Box::pin(append_all(session, submissions))));
-    Some(Box::new(SubmissionCalls { task, callers }))
+    if pending.is_empty() { None } else { Some(Box::new(SubmissionCalls { pending, task: None, callers: Vec::new() })) }
 }
 
 /// Executes the calls of a store, on a thread that its owner provides.
@@ -113,7 +146,7 @@ impl SqliteWorker {
                 jobs.push(next);
             }
             let mut batch = merge_submissions(jobs);
-            let mut tasks: Vec<&mut dyn RunTask> = batch.iter_mut().map(|queued| queued.task()).collect();
+            let mut tasks: Vec<&mut dyn RunTask> = batch.iter_mut().map(|queued| &mut **queued as _).collect();
             let changes = run_batch(&mut self.connection, &self.cipher, &mut tasks);
             self.observer.notify(&changes);
             batch.into_iter().for_each(|queued| queued.send_result());
@@ -123,5 +156,24 @@ impl SqliteWorker {
         if !matches!(checkpointed, Ok(0)) {
             tracing::warn!("the write-ahead log of the database stays in a file of its own: another program reads it");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(waited: Duration) -> (OperationCall<()>, oneshot::Receiver<Result<(), StoreError>>) {
+        let (caller, result) = oneshot::channel();
+        let task = Task::new(Box::new(|_| Box::pin(async { Ok(()) })) as Operation<()>);
+        (OperationCall { task, caller, queued_at: Instant::now() - waited }, result)
+    }
+
+    #[test]
+    fn a_call_begins_only_while_its_caller_waits_long_enough() {
+        let (awaited, _result) = call(Duration::ZERO);
+        let (late, _late_result) = call(WAIT_MAX);
+        let (dropped, _) = call(Duration::ZERO);
+        assert_eq!([awaited, late, dropped].map(|call| call.is_awaited()), [true, false, false]);
     }
 }

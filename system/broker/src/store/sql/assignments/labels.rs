@@ -12,6 +12,29 @@ use crate::store::sql::shared::values::{Row, values};
 use crate::store::sql::shared::{audit, counter};
 use crate::store::sql::tables::{agents, stacks};
 
+/// A query of the annotations in a table, up to the size in the fourth parameter; the second argument is the column of their
+/// owner.
+macro_rules! sized_annotations {
+    ($table:literal, $owner:literal) => {
+        concat!(
+            "SELECT id, ",
+            $owner,
+            ", key, value FROM ",
+            $table,
+            " WHERE id IN (
+               SELECT id FROM (
+                 SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS bytes_before FROM (
+                   SELECT id, octet_length(key) + octet_length(value) AS bytes FROM ",
+            $table,
+            " WHERE ",
+            $owner,
+            " = ?1 AND (CAST(?2 AS TEXT) IS NULL OR id > ?2) ORDER BY id LIMIT ?3) AS candidates) AS sized
+               WHERE bytes_before < ?4)
+             ORDER BY id"
+        )
+    };
+}
+
 pub(crate) async fn list_of_agent(
     session: &mut dyn Session,
     agent: AgentId,
@@ -62,9 +85,9 @@ pub(crate) async fn list_annotations_of_agent(
     page: Page,
 ) -> Result<Vec<AgentAnnotation>, StoreError> {
     agents::check_exists(session, agent).await?;
-    let sql = "SELECT id, agent_id, key, value FROM agent_annotations
-               WHERE agent_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR id > ?2) ORDER BY id LIMIT ?3";
-    fetch_all(session, sql, values![agent, page.after, page.limit], read_agent_annotation).await
+    let sql = sized_annotations!("agent_annotations", "agent_id");
+    let values = values![agent, page.after, page.limit, Page::TEXT_BYTES_MAX];
+    fetch_all(session, sql, values, read_agent_annotation).await
 }
 
 pub(crate) async fn annotate_agent(
@@ -149,9 +172,9 @@ pub(crate) async fn list_annotations_of_stack(
     page: Page,
 ) -> Result<Vec<StackAnnotation>, StoreError> {
     stacks::get(session, stack).await?;
-    let sql = "SELECT id, stack_id, key, value FROM stack_annotations
-               WHERE stack_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR id > ?2) ORDER BY id LIMIT ?3";
-    fetch_all(session, sql, values![stack, page.after, page.limit], read_stack_annotation).await
+    let sql = sized_annotations!("stack_annotations", "stack_id");
+    let values = values![stack, page.after, page.limit, Page::TEXT_BYTES_MAX];
+    fetch_all(session, sql, values, read_stack_annotation).await
 }
 
 pub(crate) async fn annotate_stack(

@@ -2,19 +2,20 @@
 
 use serde_json::json;
 use sindri_model::wire::{AgentEvent, EventStatus};
-use sindri_model::{AgentId, EventId, StackId};
+use sindri_model::{AgentId, EventId, RevisionId, Sequence, StackId};
 
 use super::status;
 use crate::event_types::EventType;
-use crate::store::records::{KeyHolder, ListScope, Page, RecordKind, StoreError, StoredRevision, WriteContext};
-use crate::store::sql::assignments::assigned;
+use crate::store::records::{KeyHolder, ListScope, Page, RecordKind, StoreError, WriteContext};
 use crate::store::sql::shared::idempotency::IdempotentRequest;
-use crate::store::sql::shared::lookup::{as_missing_reference, require};
-use crate::store::sql::shared::outbox::WebhookEvent;
-use crate::store::sql::shared::session::{Session, execute, failed, fetch_all, fetch_one, single_column};
-use crate::store::sql::shared::values::{Row, values};
+use crate::store::sql::shared::lookup::require;
+use crate::store::sql::shared::outbox::{Subscriber, WebhookEvent};
+use crate::store::sql::shared::session::{
+    PipelinedQuery, Session, execute, execute_batch, failed, fetch_all, fetch_one, read_all, single_column,
+};
+use crate::store::sql::shared::values::{Row, row, values};
 use crate::store::sql::shared::{audit, changes, counter, idempotency, outbox};
-use crate::store::sql::tables::{agents, keys, revisions};
+use crate::store::sql::tables::{agents, keys};
 
 const RESOURCE_TYPE: &str = "agent_event";
 
@@ -43,6 +44,15 @@ macro_rules! sized {
     };
 }
 
+/// The parts of a revision that its outcomes are about.
+struct ReportedRevision {
+    id: RevisionId,
+    stack: StackId,
+    sequence: Sequence,
+    is_deletion_marker: bool,
+}
+
+/// Everything that is read is read at once, and the writes are sent without awaiting each: agents report often.
 pub(crate) async fn record(
     session: &mut dyn Session,
     context: WriteContext,
@@ -50,25 +60,34 @@ pub(crate) async fn record(
 ) -> Result<AgentEvent, StoreError> {
     // Announced first: a leader that announces itself waits for the events of the leader before it.
     session.announce_event().await?;
-    agents::check_reporter(session, event.agent_id, context.process.as_deref()).await?;
     let content = || {
         let revision = event.deployment_object_id;
         json!([event.agent_id, revision, event.event_type, event.status, event.message])
     };
     let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
-    if let Some(created) = idempotency::find_created(session, request.as_ref()).await? {
-        return get(session, created.parse().map_err(failed)?).await;
+    let requests: Vec<&IdempotentRequest> = request.iter().collect();
+    let queries = vec![
+        agents::query_leader(event.agent_id),
+        idempotency::query_first(&requests),
+        query_revision(&event),
+        outbox::query_subscribers(),
+    ];
+    let responses = session.query_pipelined(queries).await?;
+    let [leader, first, revision, subscribers] =
+        <[_; 4]>::try_from(responses).map_err(|_| failed("a query has no result"))?;
+    agents::check_leader(leader, event.agent_id, context.process.as_deref())?;
+    let first = idempotency::read_first(session, &requests, first).await?;
+    if let Some((request, first)) = request.as_ref().and_then(|request| Some((request, first.get(request.key())?))) {
+        return get(session, request.match_first(first)?.parse().map_err(failed)?).await;
     }
-    let stored = revisions::get(session, event.deployment_object_id).await.map_err(as_missing_reference)?;
-    let is_permitted = stored.only_for.is_none_or(|only| only == event.agent_id)
-        && assigned::is_assigned(session, event.agent_id, stored.revision.stack_id).await?;
-    if !is_permitted {
-        let name = event.deployment_object_id.to_string();
-        return Err(StoreError::MissingReference { kind: RecordKind::Revision, name });
-    }
-    let sql = "INSERT INTO events (id, created_at, agent_id, revision_id, event_type, status, message)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let row = values![
+    let missing =
+        || StoreError::MissingReference { kind: RecordKind::Revision, name: event.deployment_object_id.to_string() };
+    let revision = read_all(revision, read_revision)?.into_iter().next().ok_or_else(missing)?;
+    let sql = "WITH batch (id, created_at, agent_id, revision_id, event_type, status, message)
+                 AS ({TEXT, BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT})
+               INSERT INTO events (id, created_at, agent_id, revision_id, event_type, status, message)
+               SELECT * FROM batch";
+    let row = row![
         event.id,
         event.created_at,
         event.agent_id,
@@ -77,10 +96,23 @@ pub(crate) async fn record(
         event.status.clone(),
         event.message.as_deref(),
     ];
-    execute(session, sql, row).await?;
+    execute_batch(session, sql, vec![row]).await?;
     idempotency::record(session, request.as_ref(), event.id).await?;
-    apply_outcome(session, &context, &event, &stored).await?;
+    apply_outcome(session, &context, &event, &revision, &outbox::read_subscribers(subscribers)?).await?;
     Ok(event)
+}
+
+/// Query for the revision of an event, if the agent may report about it; [`read_revision`] reads a row.
+fn query_revision(event: &AgentEvent) -> PipelinedQuery {
+    let sql = "SELECT revisions.id, revisions.stack_id, sequence, is_deletion_marker FROM revisions
+                 JOIN assignments ON assignments.stack_id = revisions.stack_id AND assignments.agent_id = ?2
+               WHERE revisions.id = ?1 AND (revisions.agent_id IS NULL OR revisions.agent_id = ?2)";
+    PipelinedQuery::Single(sql, row![event.deployment_object_id, event.agent_id])
+}
+
+fn read_revision(row: &mut Row) -> Result<ReportedRevision, StoreError> {
+    let (id, stack, sequence) = (row.take()?, row.take()?, row.take()?);
+    Ok(ReportedRevision { id, stack, sequence, is_deletion_marker: row.take()? })
 }
 
 /// Updates the assignment after an outcome, and publishes the outcome.
@@ -88,9 +120,9 @@ async fn apply_outcome(
     session: &mut dyn Session,
     context: &WriteContext,
     event: &AgentEvent,
-    stored: &StoredRevision,
+    revision: &ReportedRevision,
+    subscribers: &[Subscriber],
 ) -> Result<(), StoreError> {
-    let revision = &stored.revision;
     let event_type = match (&event.status, revision.is_deletion_marker) {
         (EventStatus::Success, false) => EventType::DeploymentApplied,
         (EventStatus::Success, true) => EventType::DeploymentDeleted,
@@ -99,25 +131,21 @@ async fn apply_outcome(
     };
     let succeeded = event.status == EventStatus::Success;
     if succeeded && revision.is_deletion_marker {
-        // Only the outstanding removal can be confirmed: a late success of an older one does not cover the stack that
-        // the agent has received since.
-        let version = counter::next_number(session).await?;
-        let sql = "UPDATE assignments SET confirmed = 1
-                   WHERE agent_id = ?1 AND stack_id = ?2 AND removal = ?3 AND confirmed = 0";
-        if execute(session, sql, values![event.agent_id, revision.stack_id, revision.sequence_id]).await? > 0 {
-            changes::record_target_change_at(session, event.agent_id, version).await?;
-            status::handle_removal(session, context, event.agent_id, revision.stack_id).await?;
-        }
+        confirm_removal(session, context, event, revision).await?;
     }
-    let sql = "UPDATE assignments SET reported = ?1, succeeded = ?2, reported_at = ?3
-               WHERE agent_id = ?4 AND stack_id = ?5 AND (reported IS NULL OR reported <= ?1)";
-    let row = values![revision.sequence_id, succeeded, event.created_at, event.agent_id, revision.stack_id];
-    execute(session, sql, row).await?;
+    let sql = "WITH batch (reported, succeeded, reported_at, agent_id, stack_id)
+                 AS ({BIGINT, BIGINT, BIGINT, TEXT, TEXT})
+               UPDATE assignments SET reported = batch.reported, succeeded = batch.succeeded,
+                 reported_at = batch.reported_at
+               FROM batch WHERE assignments.agent_id = batch.agent_id AND assignments.stack_id = batch.stack_id
+                 AND (assignments.reported IS NULL OR assignments.reported <= batch.reported)";
+    let row = row![revision.sequence, succeeded, event.created_at, event.agent_id, revision.stack];
+    execute_batch(session, sql, vec![row]).await?;
     let data = json!({
         "agent_id": event.agent_id,
-        "stack_id": revision.stack_id,
+        "stack_id": revision.stack,
         "deployment_object_id": revision.id,
-        "sequence_id": revision.sequence_id,
+        "sequence_id": revision.sequence,
         "status": event.status,
         "message": event.message,
     });
@@ -131,8 +159,26 @@ async fn apply_outcome(
         Some(json!({"deployment_object_id": revision.id})),
     )
     .await?;
-    let event = WebhookEvent { event_type, agent: Some(event.agent_id), stack: Some(revision.stack_id), data };
-    outbox::publish(session, context, event).await
+    let event = WebhookEvent { event_type, agent: Some(event.agent_id), stack: Some(revision.stack), data };
+    outbox::publish_to(session, subscribers, &[(context, event)]).await
+}
+
+/// Confirms the outstanding removal only: a late success of an older one does not cover the stack that the agent has received
+/// since.
+async fn confirm_removal(
+    session: &mut dyn Session,
+    context: &WriteContext,
+    event: &AgentEvent,
+    revision: &ReportedRevision,
+) -> Result<(), StoreError> {
+    let version = counter::next_number(session).await?;
+    let sql = "UPDATE assignments SET confirmed = 1
+               WHERE agent_id = ?1 AND stack_id = ?2 AND removal = ?3 AND confirmed = 0";
+    if execute(session, sql, values![event.agent_id, revision.stack, revision.sequence]).await? > 0 {
+        changes::record_target_change_at(session, event.agent_id, version).await?;
+        status::handle_removal(session, context, event.agent_id, revision.stack).await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn list_of_agent(

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sindri_model::wire::{DeploymentHealth, DeploymentObjectHealthUpdate, HealthStatusUpdate};
+use sindri_model::wire::{
+    DeploymentHealth, DeploymentHealthResponse, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusUpdate,
+    StackDeploymentHealth, StackHealthResponse,
+};
 use sindri_model::{AgentId, HealthId, RevisionId, StackId};
 
-use crate::store::records::{RecordKind, StoreError, WriteContext};
-use crate::store::sql::shared::session::{Session, execute_batch, fetch_all, fetch_batch, single_column};
+use crate::store::records::{Page, RecordKind, StoreError, WriteContext};
+use crate::store::sql::shared::session::{Session, execute_batch, failed, fetch_all, fetch_batch, single_column};
 use crate::store::sql::shared::values::{Row, row, to_json, values};
 use crate::store::sql::tables::{agents, revisions, stacks};
 
@@ -44,28 +47,80 @@ pub(crate) async fn record(
     execute_batch(session, sql, rows.collect()).await
 }
 
-pub(crate) async fn list_of_revision(
+pub(crate) async fn read_revision(
     session: &mut dyn Session,
     revision: RevisionId,
-) -> Result<Vec<DeploymentHealth>, StoreError> {
-    revisions::get(session, revision).await?;
+    page: Page,
+) -> Result<DeploymentHealthResponse, StoreError> {
+    revisions::check_exists(session, revision).await?;
+    let sql = "SELECT DISTINCT status FROM health WHERE revision_id = ?1";
+    let statuses = fetch_all(session, sql, values![revision], single_column).await?;
     let sql = "SELECT id, agent_id, revision_id, status, summary, checked_at, created_at, updated_at FROM health
-               WHERE revision_id = ?1 ORDER BY agent_id";
-    fetch_all(session, sql, values![revision], read).await
+               WHERE id IN (
+                 SELECT id FROM (
+                   SELECT id, sum(bytes) OVER (ORDER BY agent_id) - bytes AS bytes_before FROM (
+                     SELECT id, agent_id, coalesce(octet_length(summary), 0) AS bytes FROM health
+                     WHERE revision_id = ?1
+                       AND (CAST(?2 AS TEXT) IS NULL OR agent_id > (SELECT agent_id FROM health WHERE id = ?2))
+                     ORDER BY agent_id LIMIT ?3) AS candidates) AS sized
+                 WHERE bytes_before < ?4)
+               ORDER BY agent_id";
+    let values = values![revision, page.after, page.limit, Page::TEXT_BYTES_MAX];
+    Ok(DeploymentHealthResponse {
+        deployment_object_id: revision,
+        overall_status: HealthStatus::worst(statuses),
+        health_records: fetch_all(session, sql, values, read).await?,
+    })
 }
 
-pub(crate) async fn list_of_stack(
+/// A query of the last report of each agent about a stack; the arguments are the columns and the rest of the statement.
+macro_rules! last_reports {
+    ($columns:literal, $rest:literal) => {
+        concat!(
+            $columns,
+            " FROM health JOIN revisions ON revisions.id = health.revision_id
+              WHERE revisions.stack_id = ?1 AND revisions.sequence = (
+                SELECT max(r.sequence) FROM health h JOIN revisions r ON r.id = h.revision_id
+                WHERE r.stack_id = ?1 AND h.agent_id = health.agent_id) ",
+            $rest
+        )
+    };
+}
+
+pub(crate) async fn read_stack(
     session: &mut dyn Session,
     stack: StackId,
-) -> Result<Vec<DeploymentHealth>, StoreError> {
+    page: Page,
+) -> Result<StackHealthResponse, StoreError> {
     stacks::get(session, stack).await?;
-    let sql = "SELECT health.id, health.agent_id, revision_id, status, summary, checked_at, created_at, updated_at
-               FROM health JOIN revisions ON revisions.id = health.revision_id
-               WHERE revisions.stack_id = ?1 AND revisions.sequence = (
-                 SELECT max(r.sequence) FROM health h JOIN revisions r ON r.id = h.revision_id
-                 WHERE r.stack_id = ?1 AND h.agent_id = health.agent_id)
-               ORDER BY revisions.sequence, health.agent_id";
-    fetch_all(session, sql, values![stack], read).await
+    let sql = last_reports!("SELECT DISTINCT status", "");
+    let statuses = fetch_all(session, sql, values![stack], single_column).await?;
+    let sql = last_reports!(
+        "SELECT revision_id, count(*) FILTER (WHERE status = 'healthy'), count(*) FILTER (WHERE status = 'unknown'),
+           count(*) FILTER (WHERE status = 'degraded'), count(*) FILTER (WHERE status = 'failing')",
+        "AND (CAST(?2 AS TEXT) IS NULL OR revisions.sequence > (SELECT sequence FROM revisions WHERE id = ?2))
+         GROUP BY revision_id, revisions.sequence ORDER BY revisions.sequence LIMIT ?3"
+    );
+    Ok(StackHealthResponse {
+        stack_id: stack,
+        overall_status: HealthStatus::worst(statuses),
+        deployment_objects: fetch_all(session, sql, values![stack, page.after, page.limit], read_counts).await?,
+    })
+}
+
+fn read_counts(row: &mut Row) -> Result<StackDeploymentHealth, StoreError> {
+    let id = row.take()?;
+    let mut count = || usize::try_from(row.take::<i64>()?).map_err(failed);
+    let (healthy_agents, unknown_agents, degraded_agents, failing_agents) = (count()?, count()?, count()?, count()?);
+    let statuses = [
+        (HealthStatus::Healthy, healthy_agents),
+        (HealthStatus::Unknown, unknown_agents),
+        (HealthStatus::Degraded, degraded_agents),
+        (HealthStatus::Failing, failing_agents),
+    ];
+    let reported = statuses.into_iter().filter(|(_, agents)| *agents > 0).map(|(status, _)| status);
+    let status = HealthStatus::worst(reported);
+    Ok(StackDeploymentHealth { id, status, healthy_agents, degraded_agents, failing_agents })
 }
 
 fn read(row: &mut Row) -> Result<DeploymentHealth, StoreError> {

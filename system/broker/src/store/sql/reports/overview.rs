@@ -82,8 +82,9 @@ async fn list_stacks(
     filter: &OverviewFilter,
     limit: i64,
 ) -> Result<Vec<OverviewStack>, StoreError> {
-    let sql = stacks::columns!(
-        ", newest, newest_number, newest_at, newest_is_marker,
+    // Without descriptions, which the overview does not have.
+    let sql = "SELECT stacks.id, stacks.created_at, stacks.updated_at, stacks.deleted_at, stacks.name, CAST(NULL AS TEXT),
+          stacks.generator_id, newest, newest_number, newest_at, newest_is_marker,
           (SELECT value FROM stack_annotations WHERE stack_annotations.stack_id = stacks.id AND key = ?5)
          FROM stacks
          WHERE (deleted_at IS NULL OR id IN (
@@ -91,8 +92,7 @@ async fn list_stacks(
              WHERE removal IS NOT NULL AND confirmed = 0))
            AND (CAST(?1 AS TEXT) IS NULL OR generator_id = ?1) AND (CAST(?2 AS TEXT) IS NULL OR id = ?2)
            AND (CAST(?3 AS TEXT) IS NULL OR (name, id) > (SELECT name, id FROM stacks WHERE id = ?3))
-         ORDER BY name, id LIMIT ?4"
-    );
+         ORDER BY name, id LIMIT ?4";
     let values = values![filter.generator, filter.stack, filter.page.after.clone(), limit, SUSPEND_ANNOTATION];
     fetch_all(session, sql, values, read_stack).await
 }

@@ -6,7 +6,7 @@ use sindri_model::wire::AuditLog;
 
 use super::session::{Session, execute_batch, fetch_all, fetch_one, single_column};
 use super::values::{Row, Value, row, to_json, values};
-use crate::store::records::{AuditFilter, FailedLogin, KeyHolder, StoreError, WriteContext};
+use crate::store::records::{AuditFilter, FailedLogin, KeyHolder, Page, StoreError, WriteContext};
 
 /// A query of the entries that match a filter, whose values are the first eight parameters.
 macro_rules! matching {
@@ -121,16 +121,25 @@ pub(crate) async fn list(session: &mut dyn Session, filter: AuditFilter) -> Resu
     let sql = matching!("SELECT count(*) FROM (SELECT 1", "LIMIT ?9) AS counted");
     let counted: Vec<Value> = values.iter().cloned().chain([COUNTED_MAX.into()]).collect();
     let total = fetch_one(session, sql, &counted, single_column).await?.unwrap_or(0);
-    values.extend_from_slice(values![filter.limit, filter.offset, filter.after]);
-    let sql = matching!(
+    values.extend_from_slice(values![filter.limit, filter.offset, filter.after, Page::TEXT_BYTES_MAX]);
+    let sql = concat!(
         "SELECT id, at, actor_type, actor_id,
             CASE actor_type WHEN 'agent' THEN (SELECT name FROM agents WHERE agents.id = audit.actor_id)
               WHEN 'generator' THEN (SELECT name FROM generators WHERE generators.id = audit.actor_id)
               WHEN 'admin' THEN coalesce((SELECT name FROM admins WHERE admins.id = audit.actor_id), 'admin')
               ELSE actor_type END,
-            action, resource_type, resource_id, details, ip_address, user_agent",
-        "AND (CAST(?11 AS TEXT) IS NULL OR position < (SELECT position FROM audit WHERE id = ?11))
-         ORDER BY position DESC LIMIT ?9 OFFSET ?10"
+            action, resource_type, resource_id, details, ip_address, user_agent
+         FROM audit WHERE position IN (
+           SELECT position FROM (
+             SELECT position, sum(bytes) OVER (ORDER BY position DESC) - bytes AS bytes_before FROM (",
+        matching!(
+            "SELECT position, coalesce(octet_length(details), 0) + coalesce(octet_length(user_agent), 0) AS bytes",
+            "AND (CAST(?11 AS TEXT) IS NULL OR position < (SELECT position FROM audit WHERE id = ?11))
+             ORDER BY position DESC LIMIT ?9 OFFSET ?10"
+        ),
+        ") AS candidates) AS sized
+           WHERE bytes_before < ?12)
+         ORDER BY position DESC"
     );
     Ok((fetch_all(session, sql, &values, read).await?, total))
 }

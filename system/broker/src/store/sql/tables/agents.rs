@@ -5,8 +5,10 @@ use sindri_model::wire::{Agent, AgentStatus};
 
 use crate::store::records::{Page, RecordKind, StoreError};
 use crate::store::sql::shared::lookup::{require, require_that};
-use crate::store::sql::shared::session::{Session, fetch_all, fetch_one, has_rows, single_column};
-use crate::store::sql::shared::values::{Row, values};
+use crate::store::sql::shared::session::{
+    PipelinedQuery, Session, fetch_all, fetch_one, has_rows, read_all, single_column,
+};
+use crate::store::sql::shared::values::{Row, row, values};
 
 /// A query of the columns that [`read`] reads; the argument is the rest of the statement.
 macro_rules! columns {
@@ -48,17 +50,32 @@ pub(crate) async fn check_reporter(
     agent: AgentId,
     process: Option<&str>,
 ) -> Result<(), StoreError> {
-    match (get_leader(session, agent).await?, process) {
-        (Some(leader), Some(process)) if leader != process => Err(StoreError::OtherLeader(leader)),
-        _ => Ok(()),
-    }
+    let rows = session.query_pipelined(vec![query_leader(agent)]).await?;
+    check_leader(rows.into_iter().flatten().collect(), agent, process)
 }
 
 /// Returns the process of an agent that has announced itself as the leader.
 pub(crate) async fn get_leader(session: &mut dyn Session, agent: AgentId) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT leader FROM agents WHERE id = ?1 AND deleted_at IS NULL";
-    let row = fetch_one(session, sql, values![agent], single_column::<Option<String>>).await?;
-    require(row, RecordKind::Agent, agent)
+    let rows = session.query_pipelined(vec![query_leader(agent)]).await?;
+    read_leader(rows.into_iter().flatten().collect(), agent)
+}
+
+fn read_leader(rows: Vec<Row>, agent: AgentId) -> Result<Option<String>, StoreError> {
+    let leader = read_all(rows, single_column::<Option<String>>)?.into_iter().next();
+    require(leader, RecordKind::Agent, agent)
+}
+
+/// Query for the leader of an agent; [`check_leader`] reads its rows.
+pub(crate) fn query_leader(agent: AgentId) -> PipelinedQuery {
+    PipelinedQuery::Single("SELECT leader FROM agents WHERE id = ?1 AND deleted_at IS NULL", row![agent])
+}
+
+/// Checks the rows of [`query_leader`] as [`check_reporter`] does.
+pub(crate) fn check_leader(rows: Vec<Row>, agent: AgentId, process: Option<&str>) -> Result<(), StoreError> {
+    match (read_leader(rows, agent)?, process) {
+        (Some(leader), Some(process)) if leader != process => Err(StoreError::OtherLeader(leader)),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the status of an agent that is not deleted.

@@ -20,10 +20,17 @@ macro_rules! columns {
 
 pub(crate) async fn list(session: &mut dyn Session, page: Page) -> Result<Vec<Generator>, StoreError> {
     let sql = columns!(
-        "FROM generators WHERE deleted_at IS NULL AND (CAST(?1 AS TEXT) IS NULL
-          OR (name, id) > (SELECT name, id FROM generators WHERE id = ?1)) ORDER BY name, id LIMIT ?2"
+        "FROM generators WHERE id IN (
+            SELECT id FROM (
+              SELECT id, sum(bytes) OVER (ORDER BY name, id) - bytes AS bytes_before FROM (
+                SELECT id, name, coalesce(octet_length(description), 0) AS bytes FROM generators
+                WHERE deleted_at IS NULL AND (CAST(?1 AS TEXT) IS NULL
+                  OR (name, id) > (SELECT name, id FROM generators WHERE id = ?1))
+                ORDER BY name, id LIMIT ?2) AS candidates) AS sized
+            WHERE bytes_before < ?3)
+          ORDER BY name, id"
     );
-    fetch_all(session, sql, values![page.after, page.limit], read).await
+    fetch_all(session, sql, values![page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
 }
 
 pub(crate) async fn get(session: &mut dyn Session, generator: GeneratorId) -> Result<Generator, StoreError> {

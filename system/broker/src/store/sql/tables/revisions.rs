@@ -10,8 +10,8 @@ use sindri_model::{AgentId, Checksum, RevisionId, Sequence, StackId};
 use super::stacks;
 use crate::store::bundle_cipher::{BundleCipher, open_bundle};
 use crate::store::records::{NewRevision, Page, RecordKind, RewriteBundle, StoreError, StoredRevision, WriteContext};
-use crate::store::sql::shared::lookup::require;
-use crate::store::sql::shared::session::{Session, execute_batch, failed, fetch_all, fetch_one};
+use crate::store::sql::shared::lookup::{require, require_that};
+use crate::store::sql::shared::session::{Session, execute_batch, failed, fetch_all, fetch_one, has_rows};
 use crate::store::sql::shared::values::{Row, row, values};
 
 /// A query of the columns that [`read`] reads; the argument is the rest of the statement.
@@ -163,6 +163,12 @@ pub(crate) async fn get(session: &mut dyn Session, revision: RevisionId) -> Resu
     let mut found = require(found, RecordKind::Revision, revision)?;
     open(session, &mut found.revision)?;
     Ok(found)
+}
+
+/// Checks that a revision exists, without reading it.
+pub(crate) async fn check_exists(session: &mut dyn Session, revision: RevisionId) -> Result<(), StoreError> {
+    let exists = has_rows(session, "SELECT 1 FROM revisions WHERE id = ?1", values![revision]).await?;
+    require_that(exists, RecordKind::Revision, revision)
 }
 
 /// Replaces the stored text of a bundle by its plain text.

@@ -11,7 +11,7 @@ use crate::store::sql::shared::values::{Row, values};
 
 /// A query of the columns that [`read`] reads; the argument is the rest of the statement.
 macro_rules! columns {
-    ($rest:literal) => {
+    ($rest:expr) => {
         concat!(
             "SELECT stacks.id, stacks.created_at, stacks.updated_at, stacks.deleted_at, stacks.name,
                     stacks.description, stacks.generator_id ",
@@ -19,7 +19,23 @@ macro_rules! columns {
         )
     };
 }
-pub(crate) use columns;
+
+/// A query of stacks by name, up to the size in the fourth parameter; the argument selects the candidates.
+macro_rules! sized {
+    ($candidates:literal) => {
+        columns!(concat!(
+            "FROM stacks WHERE id IN (
+               SELECT id FROM (
+                 SELECT id, sum(bytes) OVER (ORDER BY name, id) - bytes AS bytes_before FROM (
+                   SELECT stacks.id, name, coalesce(octet_length(description), 0) AS bytes ",
+            $candidates,
+            " AND (CAST(?2 AS TEXT) IS NULL OR (name, stacks.id) > (SELECT name, id FROM stacks WHERE id = ?2))
+                   ORDER BY name, stacks.id LIMIT ?3) AS candidates) AS sized
+               WHERE bytes_before < ?4)
+             ORDER BY name, id"
+        ))
+    };
+}
 
 pub(crate) async fn list(session: &mut dyn Session, scope: ListScope, page: Page) -> Result<Vec<Stack>, StoreError> {
     let owner = match scope {
@@ -40,12 +56,8 @@ async fn list_of_generator(
     owner: Option<GeneratorId>,
     page: Page,
 ) -> Result<Vec<Stack>, StoreError> {
-    let sql = columns!(
-        "FROM stacks WHERE deleted_at IS NULL AND (CAST(?1 AS TEXT) IS NULL OR generator_id = ?1)
-          AND (CAST(?2 AS TEXT) IS NULL OR (name, id) > (SELECT name, id FROM stacks WHERE id = ?2))
-        ORDER BY name, id LIMIT ?3"
-    );
-    fetch_all(session, sql, values![owner, page.after, page.limit], read).await
+    let sql = sized!("FROM stacks WHERE deleted_at IS NULL AND (CAST(?1 AS TEXT) IS NULL OR generator_id = ?1)");
+    fetch_all(session, sql, values![owner, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
 }
 
 /// Lists the stacks of a generator that are not deleted, by name.
@@ -68,13 +80,11 @@ pub(crate) async fn list_of_agent(
     page: Page,
 ) -> Result<Vec<Stack>, StoreError> {
     agents::check_exists(session, agent).await?;
-    let sql = columns!(
+    let sql = sized!(
         "FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
-        WHERE assignments.agent_id = ?1 AND assignments.wanted = 1
-          AND (CAST(?2 AS TEXT) IS NULL OR (name, id) > (SELECT name, id FROM stacks WHERE id = ?2))
-        ORDER BY name, id LIMIT ?3"
+         WHERE assignments.agent_id = ?1 AND assignments.wanted = 1"
     );
-    fetch_all(session, sql, values![agent, page.after, page.limit], read).await
+    fetch_all(session, sql, values![agent, page.after, page.limit, Page::TEXT_BYTES_MAX], read).await
 }
 
 pub(crate) fn read(row: &mut Row) -> Result<Stack, StoreError> {

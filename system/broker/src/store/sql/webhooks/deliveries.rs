@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use sindri_model::wire::WebhookDelivery;
 use sindri_model::{AgentId, DeliveryId, WebhookId};
@@ -23,6 +23,8 @@ use crate::store::sql::shared::values::{Row, row, to_json, values};
 use crate::store::sql::shared::{audit, outbox};
 use crate::store::sql::tables::agents;
 
+/// Time for which a message waits: for its receiver, for an agent that sends it, or until its subscription is enabled.
+pub(crate) const WAIT_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Number of completed messages of one subscription that are kept.
 const HISTORY_MAX: i64 = 1_000;
 
@@ -192,6 +194,24 @@ pub(crate) async fn record_attempt(session: &mut dyn Session, attempt: DeliveryA
         delete_oldest(session, attempt.delivery).await?;
     }
     Ok(was_acquired)
+}
+
+/// Abandons messages that are older than this and not delivered, and returns their number.
+pub(crate) async fn abandon_old(session: &mut dyn Session, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
+    let sql =
+        "UPDATE deliveries SET status = 'dead', completed_at = created_at + ?4, last_error = ?3, acquired_by = NULL,
+                 acquired_until = NULL
+               WHERE position IN (
+                 SELECT position FROM deliveries WHERE completed_at IS NULL AND created_at < ?1
+                 ORDER BY position LIMIT ?2)
+               RETURNING id";
+    let wait = i64::try_from(WAIT_MAX.as_micros()).map_err(failed)?;
+    let values = values![before, limit, "it was not delivered within seven days", wait];
+    let abandoned: Vec<DeliveryId> = fetch_all(session, sql, values, single_column).await?;
+    for delivery in &abandoned {
+        delete_oldest(session, *delivery).await?;
+    }
+    u64::try_from(abandoned.len()).map_err(failed)
 }
 
 /// Deletes the oldest completed message of a subscription that has too many. Messages that are not completed stay.
