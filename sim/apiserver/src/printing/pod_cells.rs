@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::object::fields::{array_at, is_deleting, string_at, value_at};
 use crate::printing::format::age;
 
-/// What the container statuses of a pod say.
+/// Summary of the container statuses of a pod.
 #[derive(Default)]
 struct Summary {
     reason: String,

@@ -8,7 +8,7 @@ pub trait CertificateSigner: std::fmt::Debug + Send + Sync {
     fn sign(&self, request: &str, terms: &CertificateTerms) -> Result<String, String>;
 }
 
-/// What a certificate is valid for.
+/// Subject, usages and validity of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateTerms {
     /// Start of its validity.

@@ -68,7 +68,7 @@ fn invalid_requests_are_rejected() {
     let mut machine = Machine::new();
     let mut invalid = request("jane", "no request");
     invalid["spec"]["usages"] = json!(["client auth", "client auth", "flying"]);
-    invalid["spec"]["signerName"] = json!("nobody");
+    invalid["spec"]["signerName"] = json!("none");
     invalid["spec"]["expirationSeconds"] = json!(599);
     let response = machine.post(REQUESTS, &invalid);
     assert_eq!(response.status, 422);
@@ -77,7 +77,7 @@ fn invalid_requests_are_rejected() {
         "spec.request: Invalid value: \"bm8gcmVxdWVzdA==\": PEM block type must be CERTIFICATE REQUEST",
         "spec.usages[2]: Unsupported value: \"flying\": supported values: \"any\", \"cert sign\"",
         "spec.usages[1]: Duplicate value: \"client auth\"",
-        "spec.signerName: Invalid value: \"nobody\": must be a fully qualified domain and path",
+        "spec.signerName: Invalid value: \"none\": must be a fully qualified domain and path",
         "spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)",
     ];
     assert_eq!(causes.len(), expected.len(), "{causes:?}");

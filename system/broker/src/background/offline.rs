@@ -127,7 +127,7 @@ mod tests {
 
     /// Waits for the time limit of a call.
     #[tokio::test]
-    async fn nobody_is_offline_while_heartbeats_cannot_be_written() {
+    async fn no_agent_is_offline_while_heartbeats_cannot_be_written() {
         let is_next_stalled = Arc::new(AtomicBool::new(false));
         let gate = is_next_stalled.clone();
         let store = SqliteStore::open(":memory:", None).unwrap().gated(Arc::new(move || {

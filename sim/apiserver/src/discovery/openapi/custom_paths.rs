@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::dialect::{Dialect, model_name};
 use crate::registry::resource::Target;
 
-/// Where the paths of Deployments begin.
+/// Prefix of the paths of Deployments.
 const TEMPLATE: &str = "/apis/apps/v1/";
 const NAMESPACED: &str = "namespaces/{namespace}/";
 /// Media types of custom resources.
