@@ -8,7 +8,7 @@ pub trait CertificateSigner: std::fmt::Debug + Send + Sync {
     fn sign(&self, request: &str, terms: &CertificateTerms) -> Result<String, String>;
 }
 
-/// Subject, usages and validity of a certificate.
+/// Usages and validity of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateTerms {
     /// Start of its validity.
