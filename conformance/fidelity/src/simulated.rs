@@ -129,6 +129,7 @@ impl Server for SimulatedServer {
                 }
                 full_response(StatusCode::OK.as_u16(), &headers, body.into())
             }
+            Response::Upgrade(_) => full_response(StatusCode::SWITCHING_PROTOCOLS.as_u16(), &[], Bytes::new()),
             Response::Cut => Err(ConnectionError::Cut),
         }
     }
@@ -141,6 +142,9 @@ impl Server for SimulatedServer {
                 stream: OpenWatch { id, lines: VecDeque::new() },
             },
             Response::Full { status, headers, body } => Opened::Rejected(full_response(status, &headers, body)?),
+            Response::Upgrade(_) => {
+                Opened::Rejected(full_response(StatusCode::SWITCHING_PROTOCOLS.as_u16(), &[], Bytes::new())?)
+            }
             Response::Cut => return Err(ConnectionError::Cut),
         })
     }

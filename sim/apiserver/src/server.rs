@@ -22,9 +22,14 @@ use crate::http::media;
 use crate::http::request::{Credentials, Fault, Request};
 use crate::http::response::{Response, WatchId};
 use crate::http::route::{Route, route};
+use crate::http::upgrade::Place;
 use crate::http::webhook_call::{RequestStart, WebhookAnswer, WebhookAnswers, WebhookCall};
+use crate::object::containers::{find_container_start, find_pod_start};
+use crate::object::fields::uid;
 use crate::object::key::StoredKey;
 use crate::persistence;
+use crate::process::port_server::PortAnswer;
+use crate::state::container_rules::{ExecRule, PortRule};
 use crate::state::delays::ControllerDelays;
 use crate::state::pod_outcome::PodRule;
 use crate::state::server_state::ServerState;
@@ -163,6 +168,58 @@ impl ApiServer {
     #[must_use]
     pub fn pod_rules(&self) -> &[PodRule] {
         &self.state.workloads.rules
+    }
+
+    /// Sets the result of the commands in containers that a rule matches. A newer rule comes before the older ones.
+    pub fn add_exec_rule(&mut self, rule: ExecRule) {
+        self.state.workloads.add_exec_rule(rule);
+    }
+
+    /// Removes every rule for commands in containers.
+    pub fn clear_exec_rules(&mut self) {
+        self.state.workloads.exec_rules.clear();
+    }
+
+    /// Returns the rules for commands in containers; the first that matches decides.
+    #[must_use]
+    pub fn exec_rules(&self) -> &[ExecRule] {
+        &self.state.workloads.exec_rules
+    }
+
+    /// Sets the answer of the ports of pods that a rule matches. A newer rule comes before the older ones.
+    pub fn add_port_rule(&mut self, rule: PortRule) {
+        self.state.workloads.add_port_rule(rule);
+    }
+
+    /// Removes every rule for ports of pods.
+    pub fn clear_port_rules(&mut self) {
+        self.state.workloads.port_rules.clear();
+    }
+
+    /// Returns the rules for ports of pods; the first that matches decides.
+    #[must_use]
+    pub fn port_rules(&self) -> &[PortRule] {
+        &self.state.workloads.port_rules
+    }
+
+    /// True if the pod or the container of a stream still runs.
+    pub(crate) fn is_running(&self, place: &Place) -> bool {
+        let Some(pod) = self.find_pod(place) else { return false };
+        let started_at = match &place.container {
+            Some(container) => find_container_start(pod, container),
+            None => find_pod_start(pod),
+        };
+        started_at == Some(&place.started_at)
+    }
+
+    /// Returns the answer of a port of a pod, which is refused once the pod is gone.
+    pub(crate) fn answer_port(&self, place: &Place, port: u16) -> PortAnswer {
+        let pod = self.find_pod(place);
+        pod.map_or(PortAnswer::Refused, |pod| self.state.workloads.answer_port(pod, port))
+    }
+
+    fn find_pod(&self, place: &Place) -> Option<&Arc<Value>> {
+        self.get("", "pods", Some(&place.namespace), &place.pod).filter(|pod| uid(pod) == place.uid)
     }
 
     /// Handles one request. No webhook is called: those that must be fail as if they were unreachable.

@@ -14,6 +14,8 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    /// Streams of a pod, such as `exec`.
+    Connect,
 }
 
 impl Operation {
@@ -23,6 +25,7 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
@@ -63,7 +66,7 @@ pub(crate) struct Attributes<'a> {
     pub(crate) operation: Operation,
     pub(crate) user: &'a User,
     pub(crate) dry_run: bool,
-    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
+    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`; null for `CONNECT`.
     pub(crate) options: &'a Value,
     pub(crate) answers: &'a WebhookAnswers,
 }

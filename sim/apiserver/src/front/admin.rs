@@ -1,4 +1,5 @@
-//! The administrator's hand in a served machine: faults, time, what becomes of pods, and snapshots, below `/sindri/`.
+//! The administrator's hand in a served machine: faults, time, what becomes of pods, what answers in them, and snapshots, below
+//! `/sindri/`.
 //!
 //! It stands in front of the machine as a [`Gate`] and as a clock, so that the machine itself stays what it is.
 
@@ -18,6 +19,8 @@ use crate::http::error::ApiError;
 use crate::http::request::{Fault, Request, StreamEnd};
 use crate::http::response::Response;
 use crate::http::route::route;
+use crate::server::ApiServer;
+use crate::state::container_rules::{ExecRule, PortRule};
 use crate::state::pod_outcome::PodRule;
 use crate::storage::ids::Ids;
 
@@ -240,6 +243,8 @@ impl Admin {
             "faults" => self.handle_faults(request),
             "time" => self.handle_time(server, request),
             "pods" => self.handle_pods(server, request),
+            "exec" => handle_exec(server, request),
+            "ports" => handle_ports(server, request),
             "snapshots" => self.with(|state| snapshots::handle(&mut state.snapshots, server, request)),
             _ => Err(ApiError::NoSuchPath),
         };
@@ -318,6 +323,32 @@ impl Admin {
         }
         Ok(server.with(|machine| json!({ "rules": machine.pod_rules() })))
     }
+}
+
+fn handle_exec(server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
+    match request.method {
+        Method::GET => {}
+        Method::DELETE => server.with(ApiServer::clear_exec_rules),
+        Method::POST => {
+            let rule: ExecRule = read(request)?;
+            server.with(|machine| machine.add_exec_rule(rule));
+        }
+        _ => return Err(ApiError::method_not_allowed()),
+    }
+    Ok(server.with(|machine| json!({ "rules": machine.exec_rules() })))
+}
+
+fn handle_ports(server: &SharedServer, request: &Request) -> Result<Value, ApiError> {
+    match request.method {
+        Method::GET => {}
+        Method::DELETE => server.with(ApiServer::clear_port_rules),
+        Method::POST => {
+            let rule: PortRule = read(request)?;
+            server.with(|machine| machine.add_port_rule(rule));
+        }
+        _ => return Err(ApiError::method_not_allowed()),
+    }
+    Ok(server.with(|machine| json!({ "rules": machine.port_rules() })))
 }
 
 fn read<T: for<'a> Deserialize<'a>>(request: &Request) -> Result<T, ApiError> {

@@ -7,5 +7,6 @@ pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub(crate) mod shared;
 mod snapshots;
+mod streams;
 pub(crate) mod webhook_client;
 pub(crate) mod webhooks;

@@ -24,7 +24,8 @@ use crate::server::ApiServer;
 /// Start time of every sandbox: 2030-01-01T00:00:00Z.
 const BEGIN: i64 = 1_893_456_000;
 
-/// A cluster for one test. Its control plane runs until it is dropped.
+/// A cluster for one test. Its control plane runs until it is dropped. Streams of pods, such as `exec`, need a connection, and so a
+/// port.
 pub struct Sandbox {
     front: Front,
     admin: Admin,
@@ -93,6 +94,6 @@ impl Service<http::Request<kube::client::Body>> for Requests {
     }
 
     fn call(&mut self, request: http::Request<kube::client::Body>) -> Self::Future {
-        Box::pin(respond(self.0.clone(), None, request))
+        Box::pin(respond(self.0.clone(), None, request, None))
     }
 }

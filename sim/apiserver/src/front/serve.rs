@@ -1,4 +1,4 @@
-//! HTTP in front of the machine: connections, watch streams, and the tick loop.
+//! HTTP in front of the machine: connections, watch streams, upgrades, and the tick loop.
 //!
 //! Speaks HTTP/1.1 over any listener, with hyper directly, because a simulated world must be able to cut a connection
 //! without a response. The caller provides the clock and the socket. Every task ends when the future of [`serve()`] does.
@@ -6,16 +6,17 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use http_body_util::{BodyExt, Empty, Full, Limited, StreamBody};
 use hyper::body::Frame;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -25,12 +26,14 @@ use tokio_rustls::{TlsAcceptor, rustls};
 use super::admin::{self, Admin};
 use super::gate::{Admission, Clock, Gate};
 use super::shared::SharedServer;
+use super::streams::{serve_streams, upgrade_response};
 use super::webhooks::{self, WebhookCaller};
 use crate::http::error::ApiError;
 use crate::http::media;
 use crate::http::request::{BODY_BYTES_MAX, Headers, Request};
 use crate::http::response::{Response, WatchId};
 use crate::http::subject::Subject;
+use crate::http::upgrade::Upgrade;
 use crate::http::webhook_call::WebhookAnswers;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -41,6 +44,20 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) struct Cut;
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, Cut>;
+
+/// Upgrade to which the last response of a connection has agreed.
+#[derive(Clone, Default)]
+pub(crate) struct AgreedUpgrade(Arc<Mutex<Option<(Upgrade, OnUpgrade)>>>);
+
+impl AgreedUpgrade {
+    fn set(&self, upgrade: Upgrade, connection: OnUpgrade) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((upgrade, connection));
+    }
+
+    fn take(&self) -> Option<(Upgrade, OnUpgrade)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 /// Timeout of a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -151,24 +168,32 @@ async fn serve_connection<S>(stream: S, front: Front, subject: Option<Subject>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request| respond(front.clone(), subject.clone(), request));
+    let (server, agreed) = (front.server.clone(), AgreedUpgrade::default());
+    let service = service_fn(|request| respond(front.clone(), subject.clone(), request, Some(agreed.clone())));
     let mut builder = http1::Builder::new();
     // The date would come from the wall clock.
     builder.auto_date_header(false);
     // A broken connection is handled by the client, which may retry.
-    let _broken = builder.serve_connection(TokioIo::new(stream), service).await;
+    let _broken = builder.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+    if let Some((upgrade, connection)) = agreed.take()
+        && let Ok(connection) = connection.await
+    {
+        serve_streams(&server, upgrade, connection).await;
+    }
 }
 
-/// Responds to a request from a connection or from a sandbox client.
+/// Responds to a request from a connection, which may be upgraded, or from a sandbox client.
 pub(crate) async fn respond<B>(
     front: Front,
     subject: Option<Subject>,
-    request: http::Request<B>,
+    mut request: http::Request<B>,
+    agreed: Option<AgreedUpgrade>,
 ) -> Result<http::Response<Body>, Cut>
 where
     B: hyper::body::Body,
     B::Error: Into<BoxError>,
 {
+    let connection = hyper::upgrade::on(&mut request);
     let mut request = match read(request).await? {
         Ok(request) => request,
         Err(error) => return to_http_response(&front, error),
@@ -185,7 +210,15 @@ where
     let caller = front.port.webhooks.as_deref();
     let response = webhooks::handle(&front.server, &front.clock, caller, &request, fault.as_ref()).await;
     front.gate.observe_response((front.clock)(), &request, &response);
-    to_http_response(&front, response)
+    match (response, agreed) {
+        (Response::Upgrade(upgrade), Some(agreed)) => {
+            let body = Empty::new().map_err(|never: Infallible| match never {}).boxed_unsync();
+            let response = upgrade_response(&upgrade, body);
+            agreed.set(*upgrade, connection);
+            Ok(response)
+        }
+        (response, _) => to_http_response(&front, response),
+    }
 }
 
 /// Reads a whole request. The inner error is a response that is sent at once.
@@ -217,6 +250,10 @@ where
 fn to_http_response(front: &Front, response: Response) -> Result<http::Response<Body>, Cut> {
     let (status, headers, body) = match response {
         Response::Cut => return Err(Cut),
+        Response::Upgrade(_) => {
+            let error = ApiError::internal("streams of pods need a connection that can be upgraded");
+            return to_http_response(front, error.into_response());
+        }
         Response::Full { status, headers, body } => {
             (status, headers, Full::new(body).map_err(|never: Infallible| match never {}).boxed_unsync())
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use sindri_merge::merge_patch;
 
 use crate::http::subject::Subject;
+use crate::http::upgrade::UpgradeHeaders;
 
 /// Largest request body in bytes, as in the real server.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -50,6 +51,8 @@ pub struct Headers {
     pub certificate: Option<Subject>,
     /// Impersonation headers.
     pub impersonation: Impersonation,
+    /// Headers that ask for another protocol.
+    pub upgrade: UpgradeHeaders,
 }
 
 /// Value of `Authorization`. Its Debug form hides it.
@@ -102,6 +105,14 @@ impl Headers {
                 groups: all(&http::HeaderName::from_static("impersonate-group")),
                 uid: optional("impersonate-uid"),
                 extra: extra.map(|(key, name)| (key.to_owned(), all(name))).collect(),
+            },
+            upgrade: UpgradeHeaders {
+                connection: header("connection"),
+                upgrade: header("upgrade"),
+                websocket_protocols: header("sec-websocket-protocol"),
+                websocket_key: header("sec-websocket-key"),
+                websocket_version: header("sec-websocket-version"),
+                stream_protocols: optional("x-stream-protocol-version"),
             },
         }
     }

@@ -9,6 +9,7 @@ use crate::encoding::protobuf;
 use crate::encoding::yaml::writer;
 use crate::http::media::Notation;
 use crate::http::request::Request;
+use crate::http::upgrade::Upgrade;
 use crate::object::stored::append;
 
 const JSON: &str = "application/json";
@@ -68,6 +69,8 @@ pub enum Response {
     },
     /// A stream of events: read it with `watch_events` and end it with `close_watch`.
     Watch(WatchId),
+    /// The connection changes to another protocol, and the streams of a pod are served on it.
+    Upgrade(Box<Upgrade>),
     /// The connection must be cut without a response.
     Cut,
 }
@@ -185,12 +188,13 @@ impl Response {
         self
     }
 
-    /// Returns the status of a complete response; a watch has 200.
+    /// Returns the status of a complete response; a watch has 200, an upgrade 101.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Full { status, .. } => Some(*status),
             Self::Watch(_) => Some(200),
+            Self::Upgrade(_) => Some(101),
             Self::Cut => None,
         }
     }
@@ -200,7 +204,7 @@ impl Response {
     pub fn body_json(&self) -> Option<Value> {
         match self {
             Self::Full { body, .. } => serde_json::from_slice(body).ok(),
-            Self::Watch(_) | Self::Cut => None,
+            Self::Watch(_) | Self::Upgrade(_) | Self::Cut => None,
         }
     }
 
@@ -211,7 +215,7 @@ impl Response {
             Self::Full { headers, .. } => {
                 headers.iter().find(|(other, _)| *other == name).map(|(_, value)| value.as_str())
             }
-            Self::Watch(_) | Self::Cut => None,
+            Self::Watch(_) | Self::Upgrade(_) | Self::Cut => None,
         }
     }
 }

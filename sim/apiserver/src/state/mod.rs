@@ -1,5 +1,6 @@
 //! The state of one server: its store, registry, watches, and the schedule of its controllers.
 
+pub(crate) mod container_rules;
 pub(crate) mod crd_serving;
 pub(crate) mod delays;
 pub(crate) mod pod_outcome;

@@ -113,6 +113,37 @@ pub(super) fn admit_delete(
     validate(&attributes, objects, warnings)
 }
 
+/// Calls the webhooks, and enforces the policies, of a request for streams of a pod. Mutating webhooks change its options.
+pub(super) fn admit_connect(
+    state: &ServerState,
+    request: &ResourceRequest<'_>,
+    kind: Kind,
+    connect_options: &mut Value,
+) -> Result<(), ApiError> {
+    let attributes = request.attributes(state, Operation::Connect, &request.name, &Value::Null);
+    let attributes = Attributes { kind, ..attributes };
+    let mut warnings = Vec::new();
+    let result = mutate_and_validate(&attributes, connect_options, &mut warnings);
+    result.map_err(|error| error.with_warnings(&warnings))
+}
+
+fn mutate_and_validate(
+    attributes: &Attributes<'_>,
+    connect_options: &mut Value,
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    let mut rounds = MutatingRounds::default();
+    loop {
+        rounds.mutate(attributes, connect_options, None, &|_, changed| Ok(changed), warnings)?;
+        if !rounds.begin_next() {
+            break;
+        }
+    }
+    let objects = Objects { new: Some(connect_options), old: None };
+    enforce_policies(attributes, objects)?;
+    validate(attributes, objects, warnings)
+}
+
 /// Reads an object that a webhook changed in the version of its review: decodes it, converts it to the version of the request,
 /// and sets defaults.
 fn read_changed(request: &ResourceRequest<'_>, target: &Target, changed: Value) -> Result<Value, String> {

@@ -16,7 +16,7 @@ use crate::auth::user::User;
 use crate::discovery::groups;
 use crate::encoding::protobuf;
 use crate::http::error::{ApiError, warning_header};
-use crate::http::media;
+use crate::http::media::{self, ResponseFormat};
 use crate::http::request::{BODY_BYTES_MAX, Request};
 use crate::http::response::Response;
 use crate::http::route::Objects;
@@ -76,7 +76,9 @@ pub(crate) fn handle_objects(
         patch::check_media(patch::media_of(request), is_custom)?;
     }
     let is_stream = request.method == Method::GET && request.flag("watch") && subresource != "status";
-    let format = media::negotiate(request, media::RequestedContent { is_custom, of_list, is_stream })?;
+    let format = media::negotiate(request, media::RequestedContent { is_custom, of_list, is_stream });
+    // The Accept header counts only for the errors of streams.
+    let format = if is_stream_of_pod(subresource) { format.unwrap_or(ResponseFormat::PLAIN) } else { format? };
     if is_custom && subresource.is_empty() {
         check_dots(&name)?;
     }
@@ -155,11 +157,29 @@ fn protobuf_body(request: &Request, target: &Target) -> Option<Request> {
     Some(changed)
 }
 
-/// Returns a supported subresource. Those that connect to nodes, such as `exec`, are not supported.
+/// Returns a supported subresource. `proxy` is not supported.
 fn known_subresource(name: &str) -> Option<&'static str> {
-    ["approval", "binding", "ephemeralcontainers", "eviction", "finalize", "log", "resize", "scale", "status", "token"]
-        .into_iter()
-        .find(|known| *known == name)
+    const SUPPORTED: [&str; 13] = [
+        "approval",
+        "attach",
+        "binding",
+        "ephemeralcontainers",
+        "eviction",
+        "exec",
+        "finalize",
+        "log",
+        "portforward",
+        "resize",
+        "scale",
+        "status",
+        "token",
+    ];
+    SUPPORTED.into_iter().find(|known| *known == name)
+}
+
+/// True for a subresource whose requests become streams.
+fn is_stream_of_pod(subresource: &str) -> bool {
+    matches!(subresource, "attach" | "exec" | "portforward")
 }
 
 /// Checks that discovery lists the verb of a request.

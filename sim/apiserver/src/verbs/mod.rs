@@ -2,6 +2,7 @@
 
 mod admit;
 mod body;
+mod connect;
 pub(crate) mod convert_by_webhook;
 mod create;
 pub(crate) mod create_internal;

@@ -1,10 +1,11 @@
-//! Subresources other than `status`: scale, binding, eviction, finalize, logs, token.
+//! Subresources other than `status`: scale, binding, eviction, finalize, logs, streams of pods, token.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::admit::SubresourceWrite;
+use super::connect::connect;
 use super::delete::{Propagation, delete_stored};
 use super::pod_log::read_log;
 use super::read::find_live;
@@ -30,6 +31,7 @@ pub(crate) fn handle_subresource(state: &mut ServerState, request: &ResourceRequ
         "eviction" => evict(state, request),
         "finalize" => finalize(state, request),
         "log" => read_log(state, request),
+        "attach" | "exec" | "portforward" => connect(state, request),
         "token" => {
             let options = request.options("CreateOptions")?;
             let body = yaml::read_json(&request.http.body).map_err(ApiError::bad_request)?;

@@ -89,7 +89,7 @@ fn responses_name_the_flow_schema_and_the_priority_level() {
         let headers = match &response {
             sindri_apiserver::Response::Watch(id) => machine.server.watch_headers(*id),
             sindri_apiserver::Response::Full { headers, .. } => headers.clone(),
-            sindri_apiserver::Response::Cut => Vec::new(),
+            sindri_apiserver::Response::Upgrade(_) | sindri_apiserver::Response::Cut => Vec::new(),
         };
         let header = |name: &str| headers.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone());
         let found = (header("x-kubernetes-pf-flowschema-uid"), header("x-kubernetes-pf-prioritylevel-uid"));

@@ -94,7 +94,7 @@ impl Server {
         Self { process, home, url }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let home: &Path = self.home.path();
         let mut command = Command::new("kubectl");
         command.args(arguments).env("HOME", home).env("KUBECONFIG", home.join("kubeconfig"));

@@ -21,6 +21,8 @@ mod quotas;
 mod random;
 mod stand_in;
 mod stateful_sets_and_jobs;
+mod streams;
+mod streams_port;
 mod subresources;
 mod watches;
 mod webhook_port;
