@@ -3,6 +3,7 @@
 pub(crate) mod error;
 pub(crate) mod error_response;
 pub(crate) mod media;
+mod negotiation;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod route;

@@ -13,6 +13,7 @@ use super::resource_request::ResourceRequest;
 use crate::admission::attributes::Kind;
 use crate::auth::access::authorize;
 use crate::http::error::{ApiError, details};
+use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::http::upgrade::{Place, Session, StreamProtocol, Upgrade};
 use crate::object::containers::{find_container_start, find_pod_start};
@@ -38,15 +39,8 @@ impl ConnectOptions {
         let mut options = json!({"kind": kind_of(request.subresource), "apiVersion": "v1"});
         if request.subresource == "portforward" {
             let mut ports = Vec::new();
-            for port in http.all_values("ports").flat_map(|values| values.split(',')) {
-                let number = port.parse::<u16>().map_err(|error| {
-                    let problem = match error.kind() {
-                        std::num::IntErrorKind::PosOverflow => "value out of range",
-                        _ => "invalid syntax",
-                    };
-                    let message = format!("cannot convert to []int32: strconv.ParseUint: parsing {port:?}: {problem}");
-                    ApiError::bad_request(message)
-                })?;
+            for port in values_of(http, "ports").flat_map(|values| values.split(',')) {
+                let number = parse_port(port)?;
                 ports.push(number);
             }
             if !ports.is_empty() {
@@ -64,7 +58,7 @@ impl ConnectOptions {
         if let Some(container) = http.parameter("container") {
             options["container"] = json!(container);
         }
-        let command: Vec<&str> = http.all_values("command").collect();
+        let command: Vec<&str> = values_of(http, "command").collect();
         if request.subresource == "exec" && !command.is_empty() {
             options["command"] = json!(command);
         }
@@ -86,6 +80,23 @@ impl ConnectOptions {
         let numbers = array_at(&self.0, "/ports").iter().filter_map(Value::as_u64);
         numbers.filter_map(|port| u16::try_from(port).ok()).collect()
     }
+}
+
+/// Returns every value of a query parameter, also the empty ones.
+fn values_of<'a>(http: &'a Request, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let later = http.repeated.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
+    http.query.get(name).map(String::as_str).into_iter().chain(later)
+}
+
+/// Parses the number of a port, with the errors of Go.
+fn parse_port(text: &str) -> Result<u16, ApiError> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let problem = if is_number { "value out of range" } else { "invalid syntax" };
+    let invalid = || {
+        let message = format!("cannot convert to []int32: strconv.ParseUint: parsing {text:?}: {problem}");
+        ApiError::bad_request(message)
+    };
+    text.parse::<u16>().ok().filter(|_| is_number).ok_or_else(invalid)
 }
 
 fn kind_of(subresource: &str) -> &'static str {

@@ -155,3 +155,27 @@ fn a_snapshot_is_taken_and_restored() {
     assert_eq!(server.request("GET", "/api/v1/namespaces/later", "").0, "404");
     assert_eq!(server.request("GET", "/api/v1/namespaces/default", "").0, "200");
 }
+
+#[test]
+fn rules_for_commands_and_ports_are_listed_and_removed() {
+    let server = Server::start();
+    let rule = r#"{"pod":"web-","command":"psql","stdout":"1 row\n","exitCode":3}"#;
+    let (status, listed) = server.request("POST", "/sindri/exec", rule);
+    assert_eq!((status.as_str(), &listed["rules"][0]["exitCode"]), ("200", &Value::from(3)), "{listed}");
+    let (_, listed) = server.request("POST", "/sindri/exec", r#"{"stderr":"no\n"}"#);
+    assert_eq!(listed["rules"][0]["stderr"], "no\n", "the newer rule comes first: {listed}");
+    let (status, listed) = server.request("POST", "/sindri/ports", r#"{"port":81,"refuse":true}"#);
+    assert_eq!((status.as_str(), &listed["rules"][0]["port"]), ("200", &Value::from(81)), "{listed}");
+    for (path, wrong) in [
+        ("/sindri/exec", r#"{"exitCode":256}"#),
+        ("/sindri/exec", r#"{"output":"x"}"#),
+        ("/sindri/ports", r#"{"port":65536}"#),
+    ] {
+        assert_eq!(server.request("POST", path, wrong).0, "400", "{wrong}");
+    }
+    for path in ["/sindri/exec", "/sindri/ports"] {
+        assert_eq!(server.request("PUT", path, "").0, "405");
+        let (_, left) = server.request("DELETE", path, "");
+        assert_eq!(left["rules"], Value::Array(Vec::new()));
+    }
+}

@@ -110,8 +110,10 @@ fn errors_are_those_of_the_api_server_and_of_the_kubelet() {
     let mut deleted = spdy(&format!("one/{run}"), V4);
     deleted.method = Method::DELETE;
     check(deleted, 405, "the server does not allow this method on the requested resource");
-    let parse = "cannot convert to []int32: strconv.ParseUint: parsing \"x\": invalid syntax";
-    check(websocket("one/portforward?ports=x", V4), 400, parse);
+    for (ports, problem) in [("x", "invalid syntax"), ("", "invalid syntax"), ("99999", "value out of range")] {
+        let message = format!("cannot convert to []int32: strconv.ParseUint: parsing {ports:?}: {problem}");
+        check(websocket(&format!("one/portforward?ports={ports}"), V4), 400, &message);
+    }
     check(websocket("one/portforward", V4), 400, "query parameter \"port\" is required");
     let unknown = "unable to upgrade: unable to negotiate protocol: client supports [v9], server accepts [v4.channel.k8s.io \
         v3.channel.k8s.io v2.channel.k8s.io channel.k8s.io]\n";

@@ -128,7 +128,7 @@ fn kubectl_reports_errors_of_streams() {
         assert!(stderr.contains("pods \"none\" not found"), "{way}: {stderr}");
         let stderr = error(&["exec", "broken", "-c", "main", "--", "ls"]);
         assert!(stderr.contains("unable to upgrade connection: container not found (\"main\")"), "{way}: {stderr}");
-        let stderr = error(&["exec", "web", "-c", "main", "--as=nobody", "--", "ls"]);
+        let stderr = error(&["exec", "web", "-c", "main", "--as=guest", "--", "ls"]);
         assert!(stderr.contains("(Forbidden)"), "{way}: {stderr}");
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::pin::pin;
 
+use super::connection::{Gone, IDLE_MAX, Io, ended};
 use super::websocket::{Channels, Incoming};
 use super::wire::SpdyWire;
-use super::{Gone, IDLE_MAX, Io, ended};
 use crate::front::shared::SharedServer;
 use crate::http::upgrade::{Place, StreamProtocol};
 use crate::process::port_server::{PortAnswer, PortOutput, PortServer};

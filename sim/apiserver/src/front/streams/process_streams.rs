@@ -5,9 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::connection::{Gone, Io};
 use super::websocket::{Channels, Incoming};
 use super::wire::SpdyWire;
-use super::{Gone, Io};
 use crate::http::upgrade::StreamProtocol;
 use crate::process::program::StandardStreams;
 use crate::process::run::Output;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use super::connection::{Gone, IDLE_MAX, Io, ended};
 use super::process_streams::{Input, ProcessStreams};
-use super::{Gone, IDLE_MAX, Io, ended};
 use crate::front::shared::SharedServer;
 use crate::http::error::ApiError;
 use crate::http::upgrade::{Place, StreamProtocol};
@@ -20,7 +20,7 @@ const OUTPUT_BYTES_MAX: usize = 32 * 1024;
 const KILLED: u8 = 137;
 
 /// Runs a process, and reports its result.
-pub(super) async fn run(
+pub(super) async fn run_process(
     server: &SharedServer,
     place: &Place,
     (program, is_attach): (Program, bool),
@@ -57,7 +57,7 @@ pub(super) async fn run(
 }
 
 /// Reports an error that occurred before the process started.
-pub(super) async fn fail(
+pub(super) async fn fail_process(
     message: &str,
     (protocol, standard): (StreamProtocol, StandardStreams),
     io: Io,

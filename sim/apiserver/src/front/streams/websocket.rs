@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
-use super::{Gone, Io};
+use super::connection::{Gone, Io, LINGER_MAX, in_time};
 use crate::http::upgrade::StreamProtocol;
 
 /// Largest message in bytes, as in the real server.
@@ -48,7 +48,7 @@ pub(super) async fn close(socket: &mut WebSocketStream<Io>) {
         let _broken = socket.close(Some(normal)).await;
         while let Some(Ok(_unread)) = socket.next().await {}
     };
-    let _too_long = tokio::time::timeout(super::wire::LINGER_MAX, closing).await;
+    let _too_long = tokio::time::timeout(LINGER_MAX, closing).await;
 }
 
 /// Message of a client.
@@ -115,7 +115,7 @@ impl Channels {
             message.extend_from_slice(bytes);
             Message::Binary(message.into())
         };
-        super::in_time(async { self.socket.send(message).await.map_err(|_| Gone) }).await
+        in_time(async { self.socket.send(message).await.map_err(|_| Gone) }).await
     }
 
     /// Ends the connection.

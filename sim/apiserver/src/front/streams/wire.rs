@@ -1,7 +1,6 @@
 //! A SPDY connection on the wire, or in the messages of a WebSocket.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
@@ -9,13 +8,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
+use super::connection::{Gone, Io, LINGER_MAX, in_time};
 use super::websocket;
-use super::{Gone, Io, in_time};
 use crate::http::upgrade::StreamProtocol;
 use crate::spdy::connection::{Connection, Event};
 
-/// Longest time that the client has to read the end of a connection.
-pub(super) const LINGER_MAX: Duration = Duration::from_secs(2);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
 
