@@ -433,7 +433,7 @@ fn stack_routes() -> Vec<Route> {
             "/events",
             ADMIN_GENERATOR,
             "list_named_events",
-            "Lists events with the names of their agents and stacks, oldest first",
+            "Lists events with the names of their agents and stacks",
             named_events::list,
         )
         .denying(Denial::GeneratorRequired),
