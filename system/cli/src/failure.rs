@@ -34,6 +34,11 @@ impl Failure {
         }
     }
 
+    /// Returns true if the same command may succeed later, because only a request has failed.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, Self::Request(error) if error.is_transient())
+    }
+
     /// Returns the next step, if there is one that the message does not have.
     pub(crate) fn advice(&self) -> Option<String> {
         match self {

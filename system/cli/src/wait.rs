@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
+use std::slice;
 use std::time::Duration;
 
 use clap::Args;
 use jiff::SignedDuration;
 use sindri_model::wire::{AssignmentState, AssignmentStatus, Stack, StackOverview, StatusOverview};
-use sindri_model::{AgentId, Sequence, StackId};
+use sindri_model::{AgentId, Sequence};
 use tokio::time::{Instant, sleep};
 
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::session::Session;
-use crate::status::{ClusterNames, describe_cause, style_of_state};
+use crate::status::{ClusterNames, GeneratorNames, StackNames, describe_cause, style_of_state};
 
 /// Time between two requests.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -122,7 +123,7 @@ fn describe_assignments(
 }
 
 fn describe(stack: &StackOverview, assignment: &AssignmentStatus) -> String {
-    let names: BTreeMap<StackId, &str> = BTreeMap::from([(stack.id, stack.name.as_str())]);
+    let names = StackNames::new(slice::from_ref(stack), &GeneratorNames::new());
     let cause = describe_cause(stack, assignment, &names);
     cause.map(|cause| format!(": {cause}")).unwrap_or_default()
 }
