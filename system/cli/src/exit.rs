@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The time for which the command waits is over.
     Timeout = 4,
+    /// A person has interrupted the command: 128 and the number of SIGINT, as shells report it.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

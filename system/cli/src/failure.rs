@@ -18,6 +18,9 @@ pub(crate) enum Failure {
     /// The time for which the command waits is over.
     #[error("{0}")]
     Timeout(String),
+    /// A person has interrupted the command.
+    #[error("interrupted")]
+    Interrupted,
     /// A request failed.
     #[error("{0}")]
     Request(#[from] ClientError),
@@ -29,6 +32,7 @@ impl Failure {
         match self {
             Self::Usage(_) => Exit::Usage,
             Self::Timeout(_) => Exit::Timeout,
+            Self::Interrupted => Exit::Interrupted,
             Self::Request(error) if !error.is_transient() => Exit::Usage,
             Self::Operation(_) | Self::Request(_) => Exit::Failed,
         }
@@ -42,7 +46,7 @@ impl Failure {
     /// Returns the next step, if there is one that the message does not have.
     pub(crate) fn advice(&self) -> Option<String> {
         match self {
-            Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) => None,
+            Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) | Self::Interrupted => None,
             Self::Request(error) => advise(error),
         }
     }

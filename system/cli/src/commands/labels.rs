@@ -4,6 +4,7 @@ use clap::Args;
 use http::StatusCode;
 use sindri_client::ClientError;
 
+use crate::confirm::Confirmation;
 use crate::failure::Failure;
 
 /// An object and labels.
@@ -17,6 +18,15 @@ pub(crate) struct Labels {
     pub labels: Vec<String>,
 }
 
+/// An object and labels that are removed.
+#[derive(Args)]
+pub(crate) struct RemovedLabels {
+    #[command(flatten)]
+    pub labels: Labels,
+    #[command(flatten)]
+    pub confirmation: Confirmation,
+}
+
 /// An object and annotations.
 #[derive(Args)]
 pub(crate) struct Annotations {
@@ -26,6 +36,8 @@ pub(crate) struct Annotations {
     /// Annotation; the value of an existing one is replaced. May be repeated.
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_annotation)]
     pub annotations: Vec<(String, String)>,
+    #[command(flatten)]
+    pub confirmation: Confirmation,
 }
 
 /// An object and keys of annotations.
@@ -37,6 +49,8 @@ pub(crate) struct AnnotationKeys {
     /// Key of an annotation; may be repeated.
     #[arg(required = true, value_name = "KEY")]
     pub keys: Vec<String>,
+    #[command(flatten)]
+    pub confirmation: Confirmation,
 }
 
 fn parse_annotation(text: &str) -> Result<(String, String), String> {
