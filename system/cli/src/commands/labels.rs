@@ -3,6 +3,7 @@
 use clap::Args;
 use http::StatusCode;
 use sindri_client::ClientError;
+use sindri_model::limits::LABEL_CHARS_MAX;
 
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
@@ -56,6 +57,17 @@ pub(crate) struct AnnotationKeys {
 fn parse_annotation(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
     pair.map(|(key, value)| (key.to_owned(), value.to_owned())).ok_or_else(|| "it is not KEY=VALUE".to_owned())
+}
+
+/// Rejects a label that the broker would reject.
+pub(crate) fn check_label(label: &str) -> Result<(), Failure> {
+    let is_invalid = |character: char| character.is_control() || character.is_whitespace();
+    if !label.is_empty() && label.chars().count() <= LABEL_CHARS_MAX && !label.contains(is_invalid) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{label:?} is not a label: it must have 1 to {LABEL_CHARS_MAX} characters, without spaces or control characters"
+    )))
 }
 
 /// Accepts that an object exists already.

@@ -53,6 +53,16 @@ pub(crate) async fn assign(session: &Session, stack: &Stack, agent: &Agent) -> R
     }
 }
 
+/// Checks before a submission that [`assign`] may assign the stack to these agents: the key of a generator cannot register them.
+pub(crate) async fn check_registrations(session: &Session, stack: &Stack, agents: &[Agent]) -> Result<(), Failure> {
+    if agents.is_empty() || session.client.whoami().await?.generator.is_none() {
+        return Ok(());
+    }
+    let registered = session.client.list_registrations(stack.generator_id).await?;
+    let is_missing = |agent: &&Agent| registered.iter().all(|registration| registration.agent_id != agent.id);
+    agents.iter().find(is_missing).map_or(Ok(()), |agent| Err(unregistered(stack, agent)))
+}
+
 fn unregistered(stack: &Stack, agent: &Agent) -> Failure {
     Failure::Usage(format!(
         "agent {} is not registered with the generator of stack {}: an administrator registers it with sindri generator \
