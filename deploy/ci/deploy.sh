@@ -5,8 +5,9 @@
 # registered with the generator; an administrator does so once, with sindri generator register. The script can be run again:
 # a stack that exists stays, and unchanged content is not submitted. DEPLOY_TIMEOUT is the longest wait, such as 15m.
 #
-# Standard output is the submitted revision in JSON, standard error the progress. Exit codes: 0 ready, 1 failed, 2 invalid
-# (the file, the arguments or the key), 4 not ready in time.
+# Standard output is the submitted revision in JSON, with the result and the state of each cluster; standard error is the
+# progress. Exit codes: 0 ready, 1 failed, 2 invalid (the file, the arguments or the key), 3 replaced by another submission,
+# 4 not ready in time.
 set -eu
 
 if [ $# -lt 3 ]; then

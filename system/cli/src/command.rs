@@ -38,7 +38,7 @@ pub(crate) enum BrokerCommand {
     /// Assign a stack to an agent.
     Target(target::Arguments),
     /// Remove a stack from an agent, which then removes its objects.
-    Untarget(target::Arguments),
+    Untarget(target::Remove),
     /// Delete a stack; every agent that received it removes its objects.
     Delete(stack::Delete),
     /// Show plans that agents hold until they are approved or rejected.
@@ -47,7 +47,7 @@ pub(crate) enum BrokerCommand {
     Approve(decision::Arguments),
     /// Forbid agents to execute held plans, after showing them.
     Reject(decision::Arguments),
-    /// Show the events that agents reported.
+    /// Show the events that agents reported, newest first.
     Events(events::Arguments),
     /// Manage agents, one per cluster.
     #[command(subcommand)]

@@ -1,31 +1,43 @@
 //! Questions before changes that cannot be undone.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::session::Session;
 
+/// Terminal of the process, whatever its standard output and error are.
+const TERMINAL: &str = "/dev/tty";
 /// Limit on the length of an answer.
 const ANSWER_BYTES_MAX: u64 = 1024;
 
 /// Flag that answers the question in advance.
 #[derive(Args, Debug)]
 pub(crate) struct Confirmation {
-    /// Do not ask. Without a terminal there is no question.
+    /// Do not ask. If standard input is no terminal there is no question.
     #[arg(short, long)]
     pub yes: bool,
 }
 
 impl Confirmation {
-    /// Asks a person at a terminal. Without a terminal, and with `--yes`, the answer is yes.
-    pub(crate) fn ask(&self, question: &str) -> Result<(), Failure> {
-        let input = io::stdin();
-        if self.yes || !input.is_terminal() || !io::stderr().is_terminal() {
+    /// Returns true if a person is asked: standard input is a terminal, and the answer was not given in advance.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.yes && io::stdin().is_terminal()
+    }
+
+    /// Asks a person at the terminal, also if other output is redirected. The question says which broker is changed.
+    pub(crate) fn ask(&self, session: &Session, question: &str) -> Result<(), Failure> {
+        if !self.is_asked() {
             return Ok(());
         }
-        let is_confirmed = ask_person(question, input.lock(), io::stderr())
-            .map_err(|error| Failure::Operation(format!("the answer cannot be read: {error}")))?;
+        let to_failure = |error: io::Error| {
+            Failure::Operation(format!("nothing was changed: the terminal cannot be asked ({error}); --yes answers"))
+        };
+        let terminal = File::options().read(true).write(true).open(TERMINAL).map_err(to_failure)?;
+        let question = format!("{}: {question}", session.describe_place());
+        let is_confirmed = ask_person(&question, &terminal, &terminal).map_err(to_failure)?;
         if is_confirmed { Ok(()) } else { Err(Failure::Operation("nothing was changed".to_owned())) }
     }
 }

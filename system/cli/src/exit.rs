@@ -11,8 +11,12 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The arguments, a file or the request are not valid.
     Usage = 2,
+    /// Another submission has replaced the one for which the command waits.
+    Replaced = 3,
     /// The time for which the command waits is over.
     Timeout = 4,
+    /// A person has interrupted the command: 128 and the number of SIGINT, as shells report it.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

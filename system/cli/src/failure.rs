@@ -18,6 +18,12 @@ pub(crate) enum Failure {
     /// The time for which the command waits is over.
     #[error("{0}")]
     Timeout(String),
+    /// Another submission has replaced the one for which the command waits.
+    #[error("{0}")]
+    Replaced(String),
+    /// A person has interrupted the command.
+    #[error("interrupted")]
+    Interrupted,
     /// A request failed.
     #[error("{0}")]
     Request(#[from] ClientError),
@@ -29,15 +35,22 @@ impl Failure {
         match self {
             Self::Usage(_) => Exit::Usage,
             Self::Timeout(_) => Exit::Timeout,
+            Self::Replaced(_) => Exit::Replaced,
+            Self::Interrupted => Exit::Interrupted,
             Self::Request(error) if !error.is_transient() => Exit::Usage,
             Self::Operation(_) | Self::Request(_) => Exit::Failed,
         }
     }
 
+    /// Returns true if the same command may succeed later, because only a request has failed.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, Self::Request(error) if error.is_transient())
+    }
+
     /// Returns the next step, if there is one that the message does not have.
     pub(crate) fn advice(&self) -> Option<String> {
         match self {
-            Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) => None,
+            Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) | Self::Replaced(_) | Self::Interrupted => None,
             Self::Request(error) => advise(error),
         }
     }

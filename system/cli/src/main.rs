@@ -34,7 +34,7 @@ mod wait;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use jiff::Timestamp;
 use sindri_process::TraceExport;
 use sindri_traces::{SPANS, run_in_request};
@@ -48,7 +48,9 @@ use failure::Failure;
 use output::{Output, Terminal};
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
+    let matches = Arguments::command().get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match run(arguments, &matches) {
         Ok(()) => Exit::Success.into(),
         Err(failure) => {
             eprintln!("sindri: {failure}");
@@ -60,8 +62,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(Arguments { flags, command }: Arguments) -> Result<(), Failure> {
+fn run(Arguments { flags, command }: Arguments, matches: &ArgMatches) -> Result<(), Failure> {
     let environment = Environment::read();
+    let flags = flags.resolve(matches, &environment)?;
     let store = environment.config_directory().map(ContextStore::new);
     let output = Output { format: flags.output, terminal: Terminal::detect(&environment), now: now() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -82,7 +82,11 @@ fn find_one<T>(
             let suggestion = suggest(name, candidates.iter().map(|candidate| name_and_id(candidate).0.as_str()));
             Err(Failure::Usage(format!("there is no {noun} {name}{suggestion}")))
         }
-        _ => Err(Failure::Usage(format!("more than one {noun} has the name {name}: use the id instead"))),
+        ref several => {
+            let ids: Vec<String> = several.iter().map(|index| name_and_id(&candidates[*index]).1).collect();
+            let ids = ids.join(", ");
+            Err(Failure::Usage(format!("more than one {noun} has the name {name}: use the id instead, one of {ids}")))
+        }
     }
 }
 
@@ -104,7 +108,10 @@ mod tests {
         let find = |wanted: &str| find_one(candidates(), "stack", wanted, |(id, name)| (name, format!("id-{id}")));
         assert_eq!(find("a").unwrap().1, "a");
         assert_eq!(find("id-2").unwrap().0, 2);
-        assert_eq!(find("b").unwrap_err().to_string(), "more than one stack has the name b: use the id instead");
+        assert_eq!(
+            find("b").unwrap_err().to_string(),
+            "more than one stack has the name b: use the id instead, one of id-1, id-2"
+        );
         assert_eq!(find("other").unwrap_err().to_string(), "there is no stack other");
         assert_eq!(find("chekout").unwrap_err().to_string(), "there is no stack chekout: did you mean checkout?");
     }

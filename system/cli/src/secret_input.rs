@@ -3,25 +3,42 @@
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use sindri_process::Signals;
+use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 
 /// Limit on the length of a secret.
 const BYTES_MAX: u64 = 16 * 1024;
 
-/// Reads a secret; `None` if the line is empty.
-pub(crate) fn read_secret(prompt: &str) -> Result<Option<String>, Failure> {
+/// Reads a secret; `None` if the line is empty. A terminal shows what is typed again after SIGINT and SIGTERM too.
+pub(crate) async fn read_secret(prompt: &str) -> Result<Option<String>, Failure> {
     let to_failure = |error: io::Error| Failure::Operation(format!("standard input cannot be read: {error}"));
     let input = io::stdin();
     if !input.is_terminal() {
         return read_line(input.lock()).map_err(to_failure);
     }
-    let _hidden = HiddenInput::start().map_err(to_failure)?;
+    let signals = Signals::listen().map_err(to_failure)?;
+    let hidden = HiddenInput::start().map_err(to_failure)?;
     eprint!("{prompt}");
     io::stderr().flush().map_err(to_failure)?;
-    let secret = read_line(input.lock()).map_err(to_failure);
+    let typed = read_on_thread();
+    let secret = tokio::select! {
+        biased; // An interruption counts more than a line that was typed at the same time.
+        () = signals.end() => Err(Failure::Interrupted),
+        line = typed => line.unwrap_or(Ok(None)).map_err(to_failure),
+    };
+    drop(hidden);
     eprintln!();
     secret
+}
+
+/// Reads a line on a thread, which an interruption leaves behind: a read from a terminal cannot be cancelled.
+fn read_on_thread() -> oneshot::Receiver<io::Result<Option<String>>> {
+    let (sender, receiver) = oneshot::channel();
+    #[expect(clippy::disallowed_methods, reason = "the process owns its threads")]
+    drop(std::thread::spawn(move || sender.send(read_line(io::stdin().lock()))));
+    receiver
 }
 
 fn read_line(input: impl Read) -> io::Result<Option<String>> {

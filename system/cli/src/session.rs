@@ -14,3 +14,13 @@ pub(crate) struct Session {
     pub context: Option<String>,
     pub output: Output,
 }
+
+impl Session {
+    /// Describes the broker and its context, for questions.
+    pub(crate) fn describe_place(&self) -> String {
+        match &self.context {
+            Some(context) => format!("context {context}, broker {}", self.broker),
+            None => format!("broker {}", self.broker),
+        }
+    }
+}

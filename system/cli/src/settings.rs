@@ -1,10 +1,11 @@
-//! The broker and the credential of one command: from flags, the environment, the context and defaults, in this order.
+//! The broker and the credential of one command: from flags, a typed context, variables, the current context and defaults, in
+//! this order.
 
 use std::path::PathBuf;
 
 use crate::contexts::{Context, ContextFile, ContextStore, Secret};
 use crate::failure::Failure;
-use crate::flags::Flags;
+use crate::flags::{Flags, is_same_broker};
 
 /// Broker of a command without flags and contexts.
 pub(crate) const BROKER_DEFAULT: &str = "http://127.0.0.1:3000";
@@ -41,9 +42,21 @@ impl Settings {
         let broker = flags.broker.clone().unwrap_or_else(default);
         // A key is sent to the broker for which it was stored, and to no other.
         let own = selected.filter(|(_, context)| is_same_broker(&context.broker, &broker));
+        let lone_variable = flags.credential_variable().filter(|_| flags.broker.is_none());
         let credential = match (find_key(flags), own, selected) {
-            (Some(credential), _, _) => credential,
+            (Some(credential), _, selected) => match lone_variable.zip(selected) {
+                // The broker of a context with the key for another one.
+                Some((variable, (name, context))) => Credential::Missing(format!(
+                    "{variable} is set without SINDRI_BROKER, and context {name} is for {}: set SINDRI_BROKER too, or use \
+                     --context {name} with its own key",
+                    context.broker
+                )),
+                None => credential,
+            },
             (None, Some((_, context)), _) => find_key_of_context(context),
+            (None, None, _) if flags.is_credential_withheld => Credential::Missing(format!(
+                "the key in the variables is for the broker of SINDRI_BROKER, and not for {broker}: set --key-file"
+            )),
             (None, None, Some((name, context))) => Credential::Missing(format!(
                 "the key of context {name} is for {}, and not for {broker}: set --key-file or SINDRI_KEY, or use \
                  another context",
@@ -57,10 +70,6 @@ impl Settings {
         let token_file = flags.token_file.clone().or_else(|| store.map(|store| store.token_path(name)));
         Ok(Self { context: name.map(str::to_owned), broker, broker_ca_file, credential, token_file })
     }
-}
-
-fn is_same_broker(one: &str, other: &str) -> bool {
-    one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
 /// Returns the key of the flags and their variables. A file of tokens among them is used instead of a context's key.
@@ -147,6 +156,34 @@ mod tests {
         let settings = case.select().unwrap();
         assert!(matches!(settings.credential, Credential::Login));
         assert_eq!(settings.token_file, Some("/token".into()));
+    }
+
+    #[test]
+    fn a_key_in_a_variable_is_not_sent_to_the_broker_of_a_context() {
+        let mut case = Case::new();
+        case.flags.key = Some("exported".to_owned());
+        case.flags.variables.insert("SINDRI_KEY");
+        let Credential::Missing(reason) = case.select().unwrap().credential else { panic!("the key would be sent") };
+        assert_eq!(
+            reason,
+            "SINDRI_KEY is set without SINDRI_BROKER, and context a is for https://a.example: set SINDRI_BROKER too, or \
+             use --context a with its own key"
+        );
+        case.flags.broker = Some("https://c.example".to_owned());
+        case.flags.variables.insert("SINDRI_BROKER");
+        let settings = case.select().unwrap();
+        assert!(matches!(settings.credential, Credential::Key(key) if key.0 == "exported"));
+        assert_eq!((settings.broker.as_str(), settings.context), ("https://c.example", None));
+    }
+
+    #[test]
+    fn a_withheld_key_is_named_unless_a_context_has_another() {
+        let mut case = Case::new();
+        (case.flags.broker, case.flags.is_credential_withheld) = (Some("https://c.example".to_owned()), true);
+        let Credential::Missing(reason) = case.select().unwrap().credential else { panic!("there is no key") };
+        assert!(reason.starts_with("the key in the variables is for the broker of SINDRI_BROKER"), "{reason}");
+        case.flags.broker = Some(A.to_owned());
+        assert!(matches!(case.select().unwrap().credential, Credential::Key(_)));
     }
 
     #[test]

@@ -23,12 +23,11 @@ impl Client {
         self.fetch_json(call.with_json(request), StatusCode::OK).await
     }
 
-    /// Lists the approvals that the key may read, oldest first, optionally only those in one state. Returns the first
-    /// thousand.
+    /// Lists the approvals that the key may read, oldest first, optionally only those in one state.
     pub async fn list_approvals(&self, state: Option<ApprovalState>) -> Result<Vec<Approval>, ClientError> {
         let state = state.map_or_else(String::new, |state| format!("&state={state}"));
-        let call = Call::get(format!("/approvals?limit={PAGE_LIMIT}{state}"), "list the approvals".to_owned());
-        self.fetch_json(call, StatusCode::OK).await
+        let query = format!("?limit={PAGE_LIMIT}{state}");
+        self.fetch_pages("/approvals", query, "list the approvals", usize::MAX).await
     }
 
     /// Reads an approval.

@@ -229,14 +229,25 @@ impl Client {
         path: &str,
         operation: &str,
     ) -> Result<Vec<T>, ClientError> {
-        let (mut items, mut query) = (Vec::new(), String::new());
+        self.fetch_pages(path, String::new(), operation, usize::MAX).await
+    }
+
+    /// Fetches pages of a list, of which the first has this query, until there are at least `items_min` items or no more.
+    pub(crate) async fn fetch_pages<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        mut query: String,
+        operation: &str,
+        items_min: usize,
+    ) -> Result<Vec<T>, ClientError> {
+        let mut items = Vec::new();
         for _ in 0..PAGES_MAX {
             let call = Call::get(format!("{path}{query}"), operation.to_owned());
             let response = self.send_expecting(&call, StatusCode::OK).await?;
             items.append(&mut call.deserialize(&response.body)?);
             match find_next_query(&response.headers) {
-                Some(next) => query = next,
-                None => return Ok(items),
+                Some(next) if items.len() < items_min => query = next,
+                _ => return Ok(items),
             }
         }
         let call = Call::get(path.to_owned(), operation.to_owned());

@@ -2,8 +2,8 @@
 
 use http::{Method, StatusCode};
 use sindri_model::wire::{
-    AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
-    StackPolicy, TargetVersion,
+    AgentAnnotation, AgentLabel, AnnotationValue, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation,
+    StackAnnotation, StackLabel, StackPolicy, TargetVersion,
 };
 use sindri_model::{AgentId, StackId};
 
@@ -49,6 +49,18 @@ impl Client {
         self.fetch_json(call.with_json(&body), StatusCode::CREATED).await
     }
 
+    /// Adds an annotation to an agent, or replaces its value: stacks that match before and after stay assigned.
+    pub async fn set_agent_annotation(
+        &self,
+        agent: AgentId,
+        key: &str,
+        value: &str,
+    ) -> Result<AgentAnnotation, ClientError> {
+        let path = format!("/agents/{agent}/annotations/{}", percent_encode(key));
+        let call = Call::new(Method::PUT, path, format!("annotate agent {agent}"));
+        self.fetch_json(call.with_json(&AnnotationValue { value: value.to_owned() }), StatusCode::OK).await
+    }
+
     /// Removes an annotation from an agent.
     pub async fn remove_agent_annotation(&self, agent: AgentId, key: &str) -> Result<(), ClientError> {
         let path = format!("/agents/{agent}/annotations/{}", percent_encode(key));
@@ -85,6 +97,18 @@ impl Client {
         let body = NewStackAnnotation { stack_id: stack, key: key.to_owned(), value: value.to_owned() };
         let call = Call::new(Method::POST, format!("/stacks/{stack}/annotations"), format!("annotate stack {stack}"));
         self.fetch_json(call.with_json(&body), StatusCode::CREATED).await
+    }
+
+    /// Adds an annotation to a stack, or replaces its value: a value that is rejected leaves the old one.
+    pub async fn set_stack_annotation(
+        &self,
+        stack: StackId,
+        key: &str,
+        value: &str,
+    ) -> Result<StackAnnotation, ClientError> {
+        let path = format!("/stacks/{stack}/annotations/{}", percent_encode(key));
+        let call = Call::new(Method::PUT, path, format!("annotate stack {stack}"));
+        self.fetch_json(call.with_json(&AnnotationValue { value: value.to_owned() }), StatusCode::OK).await
     }
 
     /// Removes an annotation from a stack.

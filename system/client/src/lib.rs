@@ -34,7 +34,7 @@ pub use connection_failure::ConnectionFailure;
 pub use connector::{Connector, ConnectorStream};
 pub use error::{ClientError, ClientSetupError};
 pub use labels::AgentPolicies;
-pub use overview::{EVENTS_MAX, EventQuery};
+pub use overview::EventQuery;
 pub use percent_encode::percent_encode;
 pub use root_cause::root_cause;
 pub use secure_url::{is_secure_endpoint, is_secure_url};

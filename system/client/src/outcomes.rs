@@ -43,7 +43,6 @@ impl Client {
 
     /// Lists all events of an agent, oldest first.
     pub async fn list_events(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
-        let operation = format!("list the events of agent {agent}");
-        self.fetch_json(Call::get(format!("/agents/{agent}/events"), operation), StatusCode::OK).await
+        self.fetch_list(&format!("/agents/{agent}/events"), &format!("list the events of agent {agent}")).await
     }
 }

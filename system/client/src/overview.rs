@@ -12,7 +12,7 @@ use crate::error::ClientError;
 const PAGES_MAX: usize = 1_000;
 
 /// Events in one request.
-pub const EVENTS_MAX: usize = 1_000;
+const EVENTS_MAX: usize = 1_000;
 
 /// Filter of events: an event must match every field that is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,20 @@ pub struct EventQuery {
     pub since: Option<Timestamp>,
     /// Event that comes before the first one.
     pub after: Option<EventId>,
+}
+
+impl EventQuery {
+    /// Returns the parameters, each with its separator.
+    fn to_parameters(self) -> String {
+        let Self { stack, agent, since, after } = self;
+        let parameters = [
+            stack.map(|stack| format!("&stack={stack}")),
+            agent.map(|agent| format!("&agent={agent}")),
+            since.map(|since| format!("&since={since}")),
+            after.map(|after| format!("&after={after}")),
+        ];
+        parameters.into_iter().flatten().collect()
+    }
 }
 
 impl Client {
@@ -48,17 +62,25 @@ impl Client {
         overview.ok_or_else(|| missing().malformed_response("there is no page"))
     }
 
-    /// Lists the first thousand events after another one, oldest first. The key of a generator reads those about its stacks.
+    /// Lists all events after another one, oldest first. The key of a generator reads those about its stacks.
     pub async fn list_named_events(&self, query: &EventQuery) -> Result<Vec<NamedEvent>, ClientError> {
-        let EventQuery { stack, agent, since, after } = query;
-        let parameters = [
-            stack.map(|stack| format!("&stack={stack}")),
-            agent.map(|agent| format!("&agent={agent}")),
-            since.map(|since| format!("&since={since}")),
-            after.map(|after| format!("&after={after}")),
-        ];
-        let path = format!("/events?limit={EVENTS_MAX}{}", parameters.into_iter().flatten().collect::<String>());
-        self.fetch_json(Call::get(path, "list the events".to_owned()), StatusCode::OK).await
+        let query = format!("?limit={EVENTS_MAX}{}", query.to_parameters());
+        self.fetch_pages("/events", query, "list the events", usize::MAX).await
+    }
+
+    /// Lists the newest events, at most this number, newest first; and whether there are more.
+    pub async fn list_newest_events(
+        &self,
+        query: &EventQuery,
+        limit: usize,
+    ) -> Result<(Vec<NamedEvent>, bool), ClientError> {
+        // One more, to know whether there are more.
+        let wanted = limit.saturating_add(1);
+        let query = format!("?order=newest_first&limit={}{}", wanted.min(EVENTS_MAX), query.to_parameters());
+        let mut events = self.fetch_pages("/events", query, "list the newest events", wanted).await?;
+        let has_more = events.len() > limit;
+        events.truncate(limit);
+        Ok((events, has_more))
     }
 
     /// Lists the newest revisions of a stack, at most this number, newest first, without their bundles.

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_client::{Client, ClientError, ClientSetupError, Limits, TargetStateResponse};
-use sindri_model::wire::DeploymentObject;
+use sindri_client::{Client, ClientError, ClientSetupError, EventQuery, Limits, TargetStateResponse};
+use sindri_model::wire::{ApprovalState, DeploymentObject};
 use sindri_model::{AgentId, Checksum, Entropy, Epoch};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -321,4 +321,56 @@ fn invalid_parameters_of_a_client_are_rejected() {
         assert_eq!(create_client(base, "k"), Err(ClientSetupError::Address(base.to_owned())));
     }
     assert_eq!(create_client("http://a:1", "two\nlines"), Err(ClientSetupError::Key));
+}
+
+#[tokio::test]
+async fn lists_follow_the_links_to_their_next_pages() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(&format!("http://{}", listener.local_addr().unwrap()));
+    let approval = |number: u8| {
+        format!(
+            r#"{{"id":"00000000-0000-4000-8000-0000000000{number:02}","agent_id":"{agent}","stack_id":"{agent}",
+            "deployment_object_id":"{agent}","digest":"d","state":"pending","reasons":[],"plan":"",
+            "created_at":"2024-01-01T00:00:00Z"}}"#,
+            agent = agent_id()
+        )
+    };
+    let event = |number: u8| {
+        format!(
+            r#"{{"id":"00000000-0000-4000-8000-0000000000{number:02}","created_at":"2024-01-01T00:00:00Z",
+            "agent_id":"{agent}","agent_name":"east","cluster_name":"c","stack_id":"{agent}","stack_name":"web",
+            "sequence_id":1,"is_deletion_marker":false,"status":"SUCCESS"}}"#,
+            agent = agent_id()
+        )
+    };
+    // The pages are full by their size, and not by the number of their results.
+    let page = |items: &[String], next: Option<&str>| {
+        let link = next.map(|next| format!("link: <?{next}>; rel=\"next\"\r\n")).unwrap_or_default();
+        format_response("200 OK", &format!("connection: close\r\n{link}"), &format!("[{}]", items.join(",")))
+    };
+    let responses = [
+        page(&[approval(1)], Some("limit=1000&after=1")),
+        page(&[approval(2)], None),
+        page(&[event(9), event(8)], Some("order=newest_first&after=8")),
+        page(&[event(7)], Some("order=newest_first&after=7")),
+        page(&[event(9)], None),
+    ];
+    let calls = async {
+        let approvals = client.list_approvals(Some(ApprovalState::Pending)).await.unwrap();
+        assert_eq!(approvals.len(), 2);
+        let (events, has_more) = client.list_newest_events(&EventQuery::default(), 2).await.unwrap();
+        assert_eq!((events.len(), has_more), (2, true));
+        let (events, has_more) = client.list_newest_events(&EventQuery::default(), 2).await.unwrap();
+        assert_eq!((events.len(), has_more), (1, false));
+    };
+    let ((), requests) = tokio::join!(calls, respond_all(&listener, &responses));
+    for (request, query) in requests.iter().zip([
+        "/approvals?limit=1000&state=pending ",
+        "/approvals?limit=1000&after=1 ",
+        "/events?order=newest_first&limit=3 ",
+        "/events?order=newest_first&after=8 ",
+        "/events?order=newest_first&limit=3 ",
+    ]) {
+        assert!(request.contains(query), "{request}");
+    }
 }

@@ -203,6 +203,13 @@ fn agent_detail_routes() -> Vec<Route> {
             labels::add_agent_annotation,
         )
         .with_errors(&[409]),
+        put(
+            "/agents/{id}/annotations/{key}",
+            ADMIN,
+            "set_agent_annotation",
+            "Adds an annotation, or replaces its value in one step",
+            labels::set_agent_annotation,
+        ),
         delete(
             "/agents/{id}/annotations/{key}",
             ADMIN,
@@ -426,7 +433,7 @@ fn stack_routes() -> Vec<Route> {
             "/events",
             ADMIN_GENERATOR,
             "list_named_events",
-            "Lists events with the names of their agents and stacks, oldest first",
+            "Lists events with the names of their agents and stacks",
             named_events::list,
         )
         .denying(Denial::GeneratorRequired),
@@ -461,6 +468,14 @@ fn stack_routes() -> Vec<Route> {
             labels::add_stack_annotation,
         )
         .with_errors(&[409]),
+        put(
+            "/stacks/{id}/annotations/{key}",
+            ADMIN_GENERATOR,
+            "set_stack_annotation",
+            "Adds an annotation, or replaces its value in one step",
+            labels::set_stack_annotation,
+        )
+        .with_errors(&[422]),
         delete(
             "/stacks/{id}/annotations/{key}",
             ADMIN_GENERATOR,

@@ -257,6 +257,9 @@ operations! {
     /// Adds an annotation to an agent.
     Write add_agent_annotation(context: WriteContext, annotation: AgentAnnotation) -> AgentAnnotation
         = assignments::labels::annotate_agent;
+    /// Adds an annotation to an agent, or replaces its value.
+    Write set_agent_annotation(context: WriteContext, annotation: AgentAnnotation) -> AgentAnnotation
+        = assignments::labels::set_annotation_of_agent;
     /// Removes an annotation from an agent.
     Write remove_agent_annotation(context: WriteContext, agent: AgentId, key: String) -> ()
         = assignments::labels::remove_annotation_from_agent;
@@ -273,6 +276,9 @@ operations! {
     /// Adds an annotation to a stack.
     Write add_stack_annotation(context: WriteContext, annotation: StackAnnotation) -> StackAnnotation
         = assignments::labels::annotate_stack;
+    /// Adds an annotation to a stack, or replaces its value.
+    Write set_stack_annotation(context: WriteContext, annotation: StackAnnotation) -> StackAnnotation
+        = assignments::labels::set_annotation_of_stack;
     /// Removes an annotation from a stack.
     Write remove_stack_annotation(context: WriteContext, stack: StackId, key: String) -> ()
         = assignments::labels::remove_annotation_from_stack;

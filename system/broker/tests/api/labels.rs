@@ -51,6 +51,31 @@ async fn an_existing_label_is_a_conflict_and_a_missing_one_is_not_found() {
 }
 
 #[tokio::test]
+async fn an_annotation_is_set_in_one_step_by_those_who_may_add_it() {
+    let fleet = Fleet::new().await;
+    let (api, other) = (&fleet.api, fleet.api.create_generator("other").await);
+    let (agent, stack) = (&fleet.agent.0, &fleet.stack);
+    let of_agent = format!("/agents/{agent}/annotations/tier%2Fa");
+    let of_stack = format!("/stacks/{stack}/annotations/sindri.dev%2Fsuspend");
+    let first = api.put(&api.admin, &of_agent, &json!({"value": "gold"})).await.expect_status(200).json();
+    assert_eq!((text(&first["key"]), text(&first["value"])), ("tier/a".to_owned(), "gold".to_owned()));
+    assert_eq!(api.put(&api.admin, &of_agent, &json!({"value": "gold"})).await.expect_status(200).json(), first);
+    let second = api.put(&api.admin, &of_agent, &json!({"value": "tin"})).await.expect_status(200).json();
+    assert_eq!((&second["id"], text(&second["value"])), (&first["id"], "tin".to_owned()));
+    assert_eq!(api.put(&fleet.generator.1, &of_agent, &json!({"value": ""})).await.expect_error(403), "admin_required");
+
+    api.put(&fleet.generator.1, &of_stack, &json!({"value": "true"})).await.expect_status(200);
+    assert_eq!(api.put(&other.1, &of_stack, &json!({"value": "false"})).await.expect_error(403), "stack_not_owned");
+    assert_eq!(api.put(&fleet.agent.1, &of_stack, &json!({"value": "false"})).await.status, 403);
+    for (key, value, status) in [("sindri.dev%2Fsuspend", ",", 422), ("a%20b", "x", 400), ("a", "\0", 400)] {
+        let path = format!("/stacks/{stack}/annotations/{key}");
+        assert_eq!(api.put(&api.admin, &path, &json!({"value": value})).await.status, status, "{key}");
+    }
+    let kept = api.get(&api.admin, &format!("/stacks/{stack}/annotations")).await.expect_status(200).json();
+    assert_eq!((kept.as_array().unwrap().len(), text(&kept[0]["value"])), (1, "true".to_owned()));
+}
+
+#[tokio::test]
 async fn a_stack_and_a_generator_are_updated_by_fields_and_by_the_whole_object() {
     let fleet = Fleet::new().await;
     let (api, path) = (&fleet.api, format!("/stacks/{}", fleet.stack));

@@ -198,4 +198,12 @@ async fn events_have_names_and_a_generator_gets_those_of_its_stacks() {
     ] {
         assert_eq!(list(&api.admin, &query).await.as_array().unwrap().len(), count, "{query}");
     }
+    let newest = list(&api.admin, "?order=newest_first").await;
+    assert_eq!((&newest[0], &newest[1]), (&own[1], &own[0]));
+    let page = api.get(&api.admin, "/events?order=newest_first&limit=1").await.expect_status(200);
+    assert_eq!(page.json(), json!([own[1]]));
+    let next = format!("<?order=newest_first&limit=1&after={}>; rel=\"next\"", text(&own[1]["id"]));
+    assert_eq!(page.header("link"), next);
+    let rest = format!("?order=newest_first&after={}", text(&own[1]["id"]));
+    assert_eq!(list(&api.admin, &rest).await, json!([own[0]]));
 }

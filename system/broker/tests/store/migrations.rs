@@ -79,6 +79,10 @@ async fn check_migrated(store: &dyn Store) {
     assert_eq!(reports.agents[0].status.sequence_id, Some(before.revisions[0].revision.sequence_id));
     let next = store.append_revision(write_context(), revision(stack, "a: 1")).await.unwrap();
     assert_eq!(next.sequence_id.0, 10, "above every sequence that was ever issued");
+    let history = store.list_history(stack, ALL).await.unwrap();
+    let numbers: Vec<i64> = history.iter().map(|revision| revision.number).collect();
+    let count = i64::try_from(numbers.len()).unwrap();
+    assert!(count >= 2 && numbers == (1..=count).rev().collect::<Vec<_>>(), "{numbers:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ contracts!(
     a_deleted_stack_is_there_until_its_removal_is_confirmed,
     a_filter_leaves_out_other_generators_and_stacks,
     numbers_of_revisions_count_up_in_each_stack_and_stay_after_retention,
+    the_number_of_a_kept_revision_does_not_move_when_later_ones_are_deleted,
 );
 
 async fn read(world: &World, generator: Option<GeneratorId>, stack: Option<StackId>) -> OverviewRecords {
@@ -133,4 +134,25 @@ async fn numbers_of_revisions_count_up_in_each_stack_and_stay_after_retention(wo
     assert_eq!(numbers().await, [5, 4, 3]);
     let newest = read(&world, None, Some(stack)).await.stacks[0].newest.unwrap();
     assert_eq!((newest.number, newest.submitted_at), (5, at(9)));
+}
+
+async fn the_number_of_a_kept_revision_does_not_move_when_later_ones_are_deleted(world: World) {
+    let (agent, stack) = received(&world).await;
+    let first = world.submit(stack).await;
+    world.poll(agent).await;
+    // The report keeps its revision.
+    let applied = report(first.id, &[("Applied", True, "")]);
+    world.store.record_stack_status(write_context(), agent, stack, applied).await.unwrap();
+    world.submit(stack).await;
+    world.submit_marker(stack).await;
+    world.submit(stack).await;
+    let numbers = async || -> Vec<(i64, Sequence)> {
+        let history = world.store.list_history(stack, ALL).await.unwrap();
+        history.iter().map(|revision| (revision.number, revision.sequence_id)).collect()
+    };
+    let before = numbers().await;
+    assert_eq!(before.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [4, 3, 2, 1]);
+    let cutoffs = RetentionCutoffs { revisions: Some(at(1)), ..RetentionCutoffs::default() };
+    while world.store.purge(cutoffs.clone(), 100).await.unwrap() > 0 {}
+    assert_eq!(numbers().await, [before[0], before[3]], "revisions 2 and 3 are deleted");
 }

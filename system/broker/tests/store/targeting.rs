@@ -1,14 +1,17 @@
 //! Assignment of stacks to agents by targets, labels and annotations, and its end.
 
-use sindri_broker::WriteContext;
+use sindri_broker::{AuditFilter, StoreError, WriteContext};
 use sindri_model::wire::EventStatus::{Failure, Success};
-use sindri_model::wire::SubmittingRequest;
+use sindri_model::wire::{AgentAnnotation, StackAnnotation, SubmittingRequest};
+use sindri_model::{LinkId, StackId};
 
-use crate::support::{ALL, World, contracts, revision, write_context};
+use crate::support::{ALL, World, contracts, entropy, revision, write_context};
 
 contracts!(
     a_shared_label_assigns_a_stack_and_its_removal_unassigns_it,
     a_shared_annotation_assigns_a_stack_and_its_removal_unassigns_it,
+    an_annotation_that_is_set_again_or_replaced_keeps_what_still_matches,
+    a_value_of_an_annotation_that_is_rejected_changes_nothing,
     labels_need_a_registration_and_targets_survive_its_end,
     an_agent_that_never_received_a_stack_gets_no_removal,
     a_stack_assigned_twice_is_removed_after_both_assignments_end,
@@ -53,6 +56,67 @@ async fn a_shared_annotation_assigns_a_stack_and_its_removal_unassigns_it(world:
     assert_eq!(world.poll(agent).await, [(revision.id, false)]);
     world.store.remove_stack_annotation(write_context(), stack, "zone".to_owned()).await.unwrap();
     world.only_removal(agent).await;
+}
+
+async fn an_annotation_that_is_set_again_or_replaced_keeps_what_still_matches(world: World) {
+    let [agent] = world.add_agents().await;
+    let (north, south, both) =
+        (world.add_stack("north").await, world.add_stack("south").await, world.add_stack("both").await);
+    for (stack, zone) in [(north, "north"), (south, "south"), (both, "north")] {
+        world.submit(stack).await;
+        world.annotate_stack(stack, "zone", zone).await;
+    }
+    world.label_agent(agent, "x").await;
+    world.label_stack(both, "x").await;
+    let set = async |value: &str| {
+        let (id, key) = (LinkId::generate(&entropy()), "zone".to_owned());
+        let annotation = AgentAnnotation { id, agent_id: agent, key, value: value.to_owned() };
+        world.store.set_agent_annotation(write_context(), annotation).await.unwrap()
+    };
+    let first = set("north").await;
+    let assigned = world.poll(agent).await;
+    assert_eq!(assigned.len(), 2, "{assigned:?}");
+    let version = async || world.store.get_target_state(agent).await.unwrap().version;
+    let audited = async || {
+        let filter = AuditFilter { limit: 1, ..AuditFilter::default() };
+        world.store.list_audit_log(filter).await.unwrap().1
+    };
+    let before = (version().await, audited().await);
+    assert_eq!(set("north").await, first);
+    assert_eq!((version().await, audited().await), before, "the same value changes nothing");
+    let replaced = set("south").await;
+    assert_eq!((replaced.id, replaced.value.as_str()), (first.id, "south"));
+    let polled = world.poll(agent).await;
+    let removals = polled.iter().filter(|(_, is_removal)| *is_removal).count();
+    assert_eq!((polled.len(), removals), (3, 1), "north is removed, and the stack with the label stays: {polled:?}");
+    assert!(world.store.is_assigned(agent, south).await.unwrap());
+    world.store.set_stack_annotation(write_context(), zone_of(south, "south")).await.unwrap();
+    world.store.set_stack_annotation(write_context(), zone_of(north, "south")).await.unwrap();
+    assert!(world.poll(agent).await.iter().all(|(_, is_removal)| !is_removal), "a replaced value assigns");
+    let annotations = world.store.list_stack_annotations(north, ALL).await.unwrap();
+    assert_eq!(annotations.iter().map(|annotation| annotation.value.as_str()).collect::<Vec<_>>(), ["south"]);
+}
+
+fn zone_of(stack_id: StackId, value: &str) -> StackAnnotation {
+    let id = LinkId::generate(&entropy());
+    StackAnnotation { id, stack_id, key: "zone".to_owned(), value: value.to_owned() }
+}
+
+async fn a_value_of_an_annotation_that_is_rejected_changes_nothing(world: World) {
+    let [_] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    world.annotate_stack(stack, "sindri.dev/suspend", "true").await;
+    for (key, value) in [("sindri.dev/suspend", "perhaps,"), ("sindri.dev/depends-on", "missing")] {
+        let annotation = StackAnnotation { key: key.to_owned(), ..zone_of(stack, value) };
+        let rejected = world.store.set_stack_annotation(write_context(), annotation).await;
+        assert!(
+            matches!(rejected, Err(StoreError::InvalidPolicy(_) | StoreError::MissingReference { .. })),
+            "{rejected:?}"
+        );
+    }
+    let kept = world.store.list_stack_annotations(stack, ALL).await.unwrap();
+    let kept: Vec<_> = kept.iter().map(|annotation| (annotation.key.as_str(), annotation.value.as_str())).collect();
+    assert_eq!(kept, [("sindri.dev/suspend", "true")], "the stack stays suspended");
 }
 
 async fn labels_need_a_registration_and_targets_survive_its_end(world: World) {

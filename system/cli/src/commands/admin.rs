@@ -86,7 +86,7 @@ async fn rotate_key(session: &Session, arguments: &RotateKey) -> Result<(), Fail
 
 async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
     let admin = names::find_admin(&session.client, &arguments.admin).await?;
-    arguments.confirmation.ask(&format!("Delete administrator {}? Its key becomes invalid.", admin.name))?;
+    arguments.confirmation.ask(session, &format!("Delete administrator {}? Its key becomes invalid.", admin.name))?;
     session.client.delete_admin(admin.id).await?;
     session.output.print_change(&admin, &format!("administrator {} is deleted", admin.name))
 }

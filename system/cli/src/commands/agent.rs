@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use sindri_model::wire::{AgentStatus, CreateAgentRequest, UpdateAgentRequest};
 
 use crate::commands::agent_labels;
-use crate::commands::labels::{AnnotationKeys, Annotations, Labels, accept_forbidden, sort};
+use crate::commands::labels::{AnnotationKeys, Annotations, Labels, RemovedLabels, accept_forbidden, sort};
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Add labels. The agent receives each stack with one of its labels.
     Label(Labels),
     /// Remove labels. The agent removes the stacks that it had by them.
-    Unlabel(Labels),
+    Unlabel(RemovedLabels),
     /// Add annotations. The agent receives each stack with one of its annotations.
     Annotate(Annotations),
     /// Remove annotations. The agent removes the stacks that it had by them.
@@ -132,9 +132,10 @@ async fn set_status(session: &Session, agent: &str, status: AgentStatus) -> Resu
 async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
     let agent = names::find_agent(&session.client, &arguments.agent.agent).await?;
     let (name, cluster) = (&agent.name, &agent.cluster_name);
-    arguments
-        .confirmation
-        .ask(&format!("Delete agent {name} of cluster {cluster}? Its key becomes invalid; its objects stay."))?;
+    arguments.confirmation.ask(
+        session,
+        &format!("Delete agent {name} of cluster {cluster}? Its key becomes invalid; its objects stay."),
+    )?;
     session.client.delete_agent(agent.id).await?;
     let sentence = format!("agent {name} of cluster {cluster} is deleted; the objects in its cluster stay");
     session.output.print_change(&agent, &sentence)

@@ -3,13 +3,14 @@
 use clap::Args;
 use sindri_model::wire::{NewStack, Stack};
 
-use crate::commands::labels::accept_existing;
+use crate::commands::labels::{accept_existing, check_label};
 use crate::commands::{stack, target};
+use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
 use crate::session::Session;
-use crate::submission::{BundleFiles, describe, submit_text};
-use crate::wait::{Wait, follow};
+use crate::submission::{BundleFiles, confirm_empty, describe, finish, submit_text};
+use crate::wait::Wait;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -31,21 +32,33 @@ pub(crate) struct Arguments {
     force: bool,
     #[command(flatten)]
     wait: Wait,
+    #[command(flatten)]
+    confirmation: Confirmation,
 }
 
 pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
     let bundle = arguments.files.read()?;
-    let stack = find_or_create(session, arguments).await?;
+    arguments.target_labels.iter().try_for_each(|label| check_label(label))?;
+    let mut agents = Vec::new();
     for agent in &arguments.targets {
-        target::assign(session, &stack, &names::find_agent(&session.client, agent).await?).await?;
+        agents.push(names::find_agent(&session.client, agent).await?);
     }
-    for label in &arguments.target_labels {
-        accept_existing(session.client.label_stack(stack.id, label).await)?;
-    }
+    let stack = find_or_create(session, arguments).await?;
+    target::check_registrations(session, &stack, &agents).await?;
+    confirm_empty(session, &stack, bundle.objects == 0, &arguments.confirmation).await?;
     let submitted = submit_text(session, &stack, &bundle.text, arguments.force).await?;
     let sentence = describe(&submitted, &format!(", with {} objects", bundle.objects));
-    session.output.print_change(&submitted, &sentence)?;
-    follow(session, &stack, submitted.sequence(), &arguments.wait).await
+    // Assigned after the submission: a cluster must not get the revision before it.
+    finish(session, &stack, submitted, &sentence, &arguments.wait, async || {
+        for agent in &agents {
+            target::assign(session, &stack, agent).await?;
+        }
+        for label in &arguments.target_labels {
+            accept_existing(session.client.label_stack(stack.id, label).await)?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 async fn find_or_create(session: &Session, arguments: &Arguments) -> Result<Stack, Failure> {

@@ -51,17 +51,26 @@ pub(crate) async fn run(
     let missing = || Failure::Usage("there is no home directory: set HOME or XDG_CONFIG_HOME".to_owned());
     let store = store.ok_or_else(missing)?;
     match command {
-        Command::List => list(&store.read()?, output),
+        Command::List => list(&store.read()?, flags, output),
         Command::Show { name } => show(&store.read()?, name.as_deref().or(flags.context.as_deref()), output),
-        Command::Use { name } => select(store, &name, output).await,
+        Command::Use { name } => select(store, &name, flags, output).await,
         Command::Set { name } => set(store, &name, flags, output).await,
         Command::Delete { name } => delete(store, &name, output).await,
     }
 }
 
-fn list(file: &ContextFile, output: Output) -> Result<(), Failure> {
+fn list(file: &ContextFile, flags: &Flags, output: Output) -> Result<(), Failure> {
     let rows: Vec<_> = file.contexts.iter().map(|(name, context)| ContextRow::new(file, name, context)).collect();
-    output.print_list(&rows)
+    output.print_list(&rows)?;
+    note_override(flags);
+    Ok(())
+}
+
+/// Says on standard error that variables are used instead of the current context.
+fn note_override(flags: &Flags) {
+    if let Some(note) = flags.describe_override() {
+        eprintln!("note: {note}");
+    }
 }
 
 fn show(file: &ContextFile, name: Option<&str>, output: Output) -> Result<(), Failure> {
@@ -70,14 +79,16 @@ fn show(file: &ContextFile, name: Option<&str>, output: Output) -> Result<(), Fa
     output.print_object(&ContextRow::new(file, name, context))
 }
 
-async fn select(store: &ContextStore, name: &str, output: Output) -> Result<(), Failure> {
+async fn select(store: &ContextStore, name: &str, flags: &Flags, output: Output) -> Result<(), Failure> {
     let change = |file: &mut ContextFile| {
         file.find(name)?;
         file.current = Some(name.to_owned());
         Ok(ContextRow::new(file, name, file.find(name)?))
     };
     let row = store.change(change).await?;
-    output.print_change(&row, &format!("context {name} is the current one"))
+    output.print_change(&row, &format!("context {name} is the current one"))?;
+    note_override(flags);
+    Ok(())
 }
 
 async fn set(store: &ContextStore, name: &str, flags: &Flags, output: Output) -> Result<(), Failure> {
@@ -89,7 +100,10 @@ async fn set(store: &ContextStore, name: &str, flags: &Flags, output: Output) ->
     let key = match (&flags.key, &key_file) {
         (Some(key), _) => Some(Secret(key.clone())),
         (None, Some(_)) => None,
-        (None, None) => read_secret(&format!("access key for {broker} (empty for sindri login): "))?.map(Secret),
+        (None, None) => {
+            let prompt = format!("access key for {broker} (empty for sindri login): ");
+            read_secret(&prompt).await?.map(Secret)
+        }
     };
     let context = Context { broker, broker_ca_file: absolute(flags.broker_ca_file.as_ref())?, key_file, key };
     let change = |file: &mut ContextFile| {

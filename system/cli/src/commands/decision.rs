@@ -6,6 +6,7 @@ use sindri_model::wire::ApprovalState;
 use crate::commands::approvals::{ApprovalRow, find_by_id, load};
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
+use crate::names;
 use crate::output::print;
 use crate::session::Session;
 
@@ -43,7 +44,9 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments, decision: Deci
             Decision::Approve => "Approve",
             Decision::Reject => "Reject",
         };
-        arguments.confirmation.ask(&format!("{verb} this plan of stack {} on agent {}?", row.stack, row.agent))?;
+        arguments
+            .confirmation
+            .ask(session, &format!("{verb} this plan of stack {} on agent {}?", row.stack, row.agent))?;
         let approval = match decision {
             Decision::Approve => session.client.approve(row.approval.id).await?,
             Decision::Reject => session.client.reject(row.approval.id).await?,
@@ -62,12 +65,13 @@ async fn select(session: &Session, arguments: &Arguments) -> Result<Vec<Approval
         // A decision may be repeated.
         return Ok(vec![find_by_id(session, id).await?]);
     }
-    let pending = load(session, Some(ApprovalState::Pending)).await?;
-    let Some(stack) = &arguments.stack else { return Ok(pending) };
-    let is_of_stack = |row: &ApprovalRow| row.stack == *stack || row.approval.stack_id.to_string() == *stack;
-    let selected: Vec<ApprovalRow> = pending.into_iter().filter(is_of_stack).collect();
+    let Some(stack) = &arguments.stack else { return load(session, Some(ApprovalState::Pending)).await };
+    // Stacks of several generators may have one name.
+    let stack = names::find_stack(&session.client, stack).await?;
+    let mut selected = load(session, Some(ApprovalState::Pending)).await?;
+    selected.retain(|row| row.approval.stack_id == stack.id);
     if selected.is_empty() {
-        return Err(Failure::Usage(format!("no plan of stack {stack} waits for an approval")));
+        return Err(Failure::Usage(format!("no plan of stack {} waits for an approval", stack.name)));
     }
     Ok(selected)
 }

@@ -1,11 +1,11 @@
-//! `sindri events`: events of one agent, or of all agents about one stack.
+//! `sindri events`: events of one agent, or of all agents about one stack, newest first; with `--follow` oldest first.
 
 use std::time::Duration;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use sindri_client::{EVENTS_MAX, EventQuery};
+use sindri_client::EventQuery;
 use sindri_model::wire::{EventStatus, NamedEvent};
 use tokio::time::sleep;
 
@@ -16,8 +16,6 @@ use crate::session::Session;
 
 /// Time between two requests of `--follow`.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(2);
-/// Requests for the events until now.
-const REQUESTS_MAX: usize = 100;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -26,7 +24,10 @@ pub(crate) struct Arguments {
     /// Only events of the last time, such as 30m or 2h, or from a time on, such as 2027-01-31T12:00:00Z.
     #[arg(long, value_name = "DURATION|TIME", value_parser = parse_since)]
     since: Option<Since>,
-    /// Show new events as they arrive, until the command is interrupted; as JSON one on each line.
+    /// Largest number of events: the newest ones.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    limit: u16,
+    /// Show new events below the present ones as they arrive, until the command is interrupted; as JSON one on each line.
     #[arg(short, long)]
     follow: bool,
 }
@@ -98,19 +99,17 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
         }
     };
     let mut query = EventQuery { since, ..find_subject(session, &arguments.subject).await? };
-    let mut events = Vec::new();
-    for _ in 0..REQUESTS_MAX {
-        let page = session.client.list_named_events(&query).await?;
-        let is_last = page.len() < EVENTS_MAX;
-        query.after = page.last().map(|event| event.id).or(query.after);
-        events.extend(page.into_iter().map(EventRow));
-        if is_last {
-            break;
-        }
+    let limit = usize::from(arguments.limit);
+    let (newest, has_more) = session.client.list_newest_events(&query, limit).await?;
+    if has_more {
+        eprintln!("only the newest {limit} events are shown: --limit shows more");
     }
+    query.after = newest.first().map(|event| event.id);
+    let mut events: Vec<EventRow> = newest.into_iter().map(EventRow).collect();
     if !arguments.follow {
         return session.output.print_list(&events);
     }
+    events.reverse();
     print_new(session, &events)?;
     loop {
         sleep(FOLLOW_INTERVAL).await;

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use sindri_model::wire::NewGenerator;
 
 use crate::commands::labels::accept_existing;
+use crate::commands::losses::{find_stacks, join_names};
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
@@ -25,7 +26,7 @@ pub(crate) enum Command {
     /// Register an agent with a generator, whose stacks may then be assigned to the agent.
     Register(Registration),
     /// Remove the registration of an agent with a generator.
-    Unregister(Registration),
+    Unregister(Unregister),
     /// Delete a generator, its key and its stacks; every agent that received them removes their objects.
     Delete(Delete),
 }
@@ -69,6 +70,14 @@ pub(crate) struct Registration {
     generator: Generator,
     /// Name or id of the agent.
     agent: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Unregister {
+    #[command(flatten)]
+    registration: Registration,
+    #[command(flatten)]
+    confirmation: Confirmation,
 }
 
 #[derive(Args)]
@@ -135,10 +144,20 @@ async fn register(session: &Session, arguments: &Registration) -> Result<(), Fai
     session.output.print_change(&generator, &sentence)
 }
 
-async fn unregister(session: &Session, arguments: &Registration) -> Result<(), Failure> {
-    let client = &session.client;
-    let generator = names::find_generator(client, &arguments.generator.generator).await?;
-    let agent = names::find_agent(client, &arguments.agent).await?;
+async fn unregister(session: &Session, arguments: &Unregister) -> Result<(), Failure> {
+    let (client, Unregister { registration, confirmation }) = (&session.client, arguments);
+    let generator = names::find_generator(client, &registration.generator.generator).await?;
+    let agent = names::find_agent(client, &registration.agent).await?;
+    if confirmation.is_asked() {
+        let lost = find_stacks(session, &agent, async |stack| Ok(stack.generator_id == generator.id)).await?;
+        if !lost.is_empty() {
+            let (name, owner, lost) = (&agent.name, &generator.name, join_names(&lost));
+            confirmation.ask(
+                session,
+                &format!("Unregister agent {name} from generator {owner}? It removes the stacks that it has by labels: {lost}."),
+            )?;
+        }
+    }
     client.unregister_agent(generator.id, agent.id).await?;
     let sentence = format!("agent {} is no longer registered with generator {}", agent.name, generator.name);
     session.output.print_change(&generator, &sentence)
@@ -150,7 +169,7 @@ async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
         "Delete generator {} and all its stacks? Each agent that received them removes their objects.",
         generator.name
     );
-    arguments.confirmation.ask(&question)?;
+    arguments.confirmation.ask(session, &question)?;
     session.client.delete_generator(generator.id).await?;
     let sentence = format!("generator {} and its stacks are deleted; agents remove their objects", generator.name);
     session.output.print_change(&generator, &sentence)

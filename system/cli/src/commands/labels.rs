@@ -3,7 +3,9 @@
 use clap::Args;
 use http::StatusCode;
 use sindri_client::ClientError;
+use sindri_model::limits::LABEL_CHARS_MAX;
 
+use crate::confirm::Confirmation;
 use crate::failure::Failure;
 
 /// An object and labels.
@@ -17,6 +19,15 @@ pub(crate) struct Labels {
     pub labels: Vec<String>,
 }
 
+/// An object and labels that are removed.
+#[derive(Args)]
+pub(crate) struct RemovedLabels {
+    #[command(flatten)]
+    pub labels: Labels,
+    #[command(flatten)]
+    pub confirmation: Confirmation,
+}
+
 /// An object and annotations.
 #[derive(Args)]
 pub(crate) struct Annotations {
@@ -26,6 +37,8 @@ pub(crate) struct Annotations {
     /// Annotation; the value of an existing one is replaced. May be repeated.
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_annotation)]
     pub annotations: Vec<(String, String)>,
+    #[command(flatten)]
+    pub confirmation: Confirmation,
 }
 
 /// An object and keys of annotations.
@@ -37,11 +50,24 @@ pub(crate) struct AnnotationKeys {
     /// Key of an annotation; may be repeated.
     #[arg(required = true, value_name = "KEY")]
     pub keys: Vec<String>,
+    #[command(flatten)]
+    pub confirmation: Confirmation,
 }
 
 fn parse_annotation(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
     pair.map(|(key, value)| (key.to_owned(), value.to_owned())).ok_or_else(|| "it is not KEY=VALUE".to_owned())
+}
+
+/// Rejects a label that the broker would reject.
+pub(crate) fn check_label(label: &str) -> Result<(), Failure> {
+    let is_invalid = |character: char| character.is_control() || character.is_whitespace();
+    if !label.is_empty() && label.chars().count() <= LABEL_CHARS_MAX && !label.contains(is_invalid) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{label:?} is not a label: it must have 1 to {LABEL_CHARS_MAX} characters, without spaces or control characters"
+    )))
 }
 
 /// Accepts that an object exists already.

@@ -16,6 +16,7 @@ pub(crate) mod history;
 pub(crate) mod key;
 mod labels;
 pub(crate) mod login;
+mod losses;
 pub(crate) mod rollback;
 pub(crate) mod stack;
 mod stack_labels;

@@ -1,13 +1,15 @@
 //! `sindri rollback`: submits the bundle of an earlier revision again.
 
 use clap::Args;
+use sindri_model::EMPTY_BUNDLE_TEXT;
 use sindri_model::wire::{RevisionSummary, Stack};
 
+use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
 use crate::session::Session;
-use crate::submission::{describe, submit_text};
-use crate::wait::{Wait, follow};
+use crate::submission::{confirm_empty, describe, finish, submit_text};
+use crate::wait::Wait;
 
 /// Revisions among which a number is looked up.
 const REVISIONS_MAX: usize = 10_000;
@@ -21,16 +23,19 @@ pub(crate) struct Arguments {
     to: Option<i64>,
     #[command(flatten)]
     wait: Wait,
+    #[command(flatten)]
+    confirmation: Confirmation,
 }
 
 pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
     let stack = names::find_stack(&session.client, &arguments.stack).await?;
     let revision = find_revision(session, &stack, arguments.to).await?;
     let text = session.client.get_revision(revision.id).await?.yaml_content;
+    let is_empty = text == EMPTY_BUNDLE_TEXT;
+    confirm_empty(session, &stack, is_empty, &arguments.confirmation).await?;
     let submitted = submit_text(session, &stack, &text, false).await?;
-    let details = format!(", with the content of revision {}", revision.number);
-    session.output.print_change(&submitted, &describe(&submitted, &details))?;
-    follow(session, &stack, submitted.sequence(), &arguments.wait).await
+    let sentence = describe(&submitted, &format!(", with the content of revision {}", revision.number));
+    finish(session, &stack, submitted, &sentence, &arguments.wait, async || Ok(())).await
 }
 
 async fn find_revision(session: &Session, stack: &Stack, number: Option<i64>) -> Result<RevisionSummary, Failure> {

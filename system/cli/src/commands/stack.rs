@@ -5,14 +5,13 @@ use sindri_model::GeneratorId;
 use sindri_model::policy::REMOVAL_ANNOTATION;
 use sindri_model::wire::{NewGenerator, NewStack};
 
-use crate::commands::labels::{AnnotationKeys, Annotations, Labels, sort};
-use crate::commands::stack_labels::{self, set_annotation};
+use crate::commands::labels::{AnnotationKeys, Annotations, Labels, RemovedLabels, sort};
+use crate::commands::stack_labels;
 use crate::commands::suspension::{self, Suspend};
 use crate::commands::target;
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
-use crate::output::print_or_fail;
 use crate::resources::StackDetails;
 use crate::session::Session;
 
@@ -38,7 +37,7 @@ pub(crate) enum Command {
     /// Add labels. Each agent with one of them receives the stack.
     Label(Labels),
     /// Remove labels. Agents that had the stack by them remove it.
-    Unlabel(Labels),
+    Unlabel(RemovedLabels),
     /// Add annotations, which set policies or assign the stack to agents that have them too.
     Annotate(Annotations),
     /// Remove annotations.
@@ -46,7 +45,7 @@ pub(crate) enum Command {
     /// Assign a stack to an agent, as `sindri target`.
     Target(target::Arguments),
     /// Remove a stack from an agent, which then removes its objects, as `sindri untarget`.
-    Untarget(target::Arguments),
+    Untarget(target::Remove),
     /// Stop writing a stack; its drift is still reported.
     Suspend(Suspend),
     /// Write a suspended stack again, on every cluster.
@@ -114,8 +113,8 @@ async fn create(session: &Session, arguments: Create) -> Result<(), Failure> {
 async fn release(session: &Session, arguments: &Delete) -> Result<(), Failure> {
     let stack = names::find_stack(&session.client, &arguments.stack).await?;
     let question = format!("Delete stack {}? Its objects stay in every cluster, without their owner.", stack.name);
-    arguments.confirmation.ask(&question)?;
-    set_annotation(session, stack.id, REMOVAL_ANNOTATION, "release").await?;
+    arguments.confirmation.ask(session, &question)?;
+    session.client.set_stack_annotation(stack.id, REMOVAL_ANNOTATION, "release").await?;
     session.client.delete_stack(stack.id).await?;
     let sentence =
         format!("stack {} is deleted; each agent that received it keeps its objects, without their owner", stack.name);
@@ -147,18 +146,15 @@ async fn create_default_generator(session: &Session) -> Result<GeneratorId, Fail
     let request = NewGenerator { name: name.to_owned(), description: None, key_expires_at: None };
     let created = session.client.create_generator(&request).await?;
     let id = created.generator.id;
-    if session.output.format.is_for_people() {
-        print_or_fail(&format!("generator {name} ({id}), key, shown only once: {}\n", created.pak))?;
-    } else {
-        eprintln!("generator {name} ({id}) is created; sindri generator rotate-key {name} shows a key of it");
-    }
+    // Not the key: the output of this command may be a log of CI.
+    eprintln!("generator {name} ({id}) is created; sindri generator rotate-key {name} shows a key of it");
     Ok(id)
 }
 
 pub(crate) async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
     let stack = names::find_stack(&session.client, &arguments.stack).await?;
     let question = format!("Delete stack {}? Each agent that received it removes its objects.", stack.name);
-    arguments.confirmation.ask(&question)?;
+    arguments.confirmation.ask(session, &question)?;
     session.client.delete_stack(stack.id).await?;
     let sentence = format!("stack {} is deleted; each agent that received it removes its objects", stack.name);
     session.output.print_change(&stack, &sentence)

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::names;
 use crate::output::{Format, print, print_or_fail};
 use crate::session::Session;
-use crate::status::{find_wrong, format_overview};
+use crate::status::{GeneratorNames, StackNames, find_ambiguous, find_wrong, format_overview};
 
 /// Time between two requests of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 pub(crate) struct Arguments {
     /// Name or id of one stack; with `--output wide` its conditions are shown too.
     stack: Option<String>,
-    /// Exit with 1 if something is Failed, Blocked, Drifted, Offline or Inactive.
+    /// Exit with 1 if a stack is Failed, Blocked, Drifted, Offline or Inactive, or an agent offline or inactive.
     #[arg(long)]
     exit_code: bool,
     /// Show the status again and again, until the command is interrupted.
@@ -41,8 +41,9 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
         return watch(session, stack).await;
     }
     let overview = session.client.get_overview(stack).await?;
-    print(&format(session, stack, &overview).await?)?;
-    match find_wrong(&overview).as_slice() {
+    let names = load_names(session, &overview).await?;
+    print(&format(session, stack, &overview, &names).await?)?;
+    match find_wrong(&overview, &names).as_slice() {
         wrong if arguments.exit_code && !wrong.is_empty() => {
             Err(Failure::Operation(format!("something is wrong with {}", wrong.join(", "))))
         }
@@ -64,23 +65,46 @@ async fn find_stack(session: &Session, name: &str) -> Result<StackId, Failure> {
     }
 }
 
-async fn format(session: &Session, stack: Option<StackId>, overview: &StatusOverview) -> Result<String, Failure> {
-    let mut text = format_overview(overview, &session.output);
+/// Returns the names of the stacks. Those of generators are loaded only if a name is not enough.
+async fn load_names(session: &Session, overview: &StatusOverview) -> Result<StackNames, Failure> {
+    let mut generators = GeneratorNames::new();
+    if !find_ambiguous(&overview.stacks).is_empty() {
+        let known = names::list_generators(&session.client).await?.into_iter();
+        generators = known.map(|generator| (generator.id, generator.name)).collect();
+    }
+    Ok(StackNames::new(&overview.stacks, &generators))
+}
+
+async fn format(
+    session: &Session,
+    stack: Option<StackId>,
+    overview: &StatusOverview,
+    names: &StackNames,
+) -> Result<String, Failure> {
+    let mut text = format_overview(overview, names, &session.output);
     if let (Some(stack), Format::Wide) = (stack, session.output.format) {
         let name = overview.stacks.first().map_or("", |stack| stack.name.as_str());
         let conditions = conditions::describe(session, name, stack).await?;
         text.extend(conditions.map(|conditions| format!("\n{conditions}")));
     }
-    let names = || overview.stacks.iter().map(|stack| format!("stack/{}", stack.name)).collect();
-    session.output.format_document(overview, names, || text)
+    let full_names = || overview.stacks.iter().map(|stack| format!("stack/{}", stack.name)).collect();
+    session.output.format_document(overview, full_names, || text)
 }
 
 async fn watch(session: &Session, stack: Option<StackId>) -> Result<(), Failure> {
     let is_terminal = std::io::stdout().is_terminal();
     loop {
-        let overview = session.client.get_overview(stack).await?;
-        let text = format(session, stack, &overview).await?;
-        print_or_fail(&if is_terminal { format!("{CLEAR}{text}") } else { format!("{text}\n") })?;
+        match read_text(session, stack).await {
+            Ok(text) => print_or_fail(&if is_terminal { format!("{CLEAR}{text}") } else { format!("{text}\n") })?,
+            Err(failure) if failure.is_transient() => eprintln!("sindri: {failure}; it is tried again"),
+            Err(failure) => return Err(failure),
+        }
         sleep(WATCH_INTERVAL).await;
     }
+}
+
+async fn read_text(session: &Session, stack: Option<StackId>) -> Result<String, Failure> {
+    let overview = session.client.get_overview(stack).await?;
+    let names = load_names(session, &overview).await?;
+    format(session, stack, &overview, &names).await
 }

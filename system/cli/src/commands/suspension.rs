@@ -4,7 +4,6 @@ use clap::Args;
 use sindri_model::policy::SUSPEND_ANNOTATION;
 
 use crate::commands::labels::accept_missing;
-use crate::commands::stack_labels::set_annotation;
 use crate::failure::Failure;
 use crate::names;
 use crate::session::Session;
@@ -29,7 +28,7 @@ pub(crate) async fn suspend(session: &Session, arguments: &Suspend) -> Result<()
         names if names.is_empty() => ("true".to_owned(), "every cluster".to_owned()),
         names => (names.clone(), format!("the clusters of {names}")),
     };
-    set_annotation(session, stack.id, SUSPEND_ANNOTATION, &value).await?;
+    client.set_stack_annotation(stack.id, SUSPEND_ANNOTATION, &value).await?;
     let sentence =
         format!("stack {} is suspended on {place}: nothing of it is written, and drift is reported", stack.name);
     session.output.print_change(&stack, &sentence)

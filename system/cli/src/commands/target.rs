@@ -6,6 +6,7 @@ use sindri_client::ClientError;
 use sindri_model::wire::{Agent, Stack};
 
 use crate::commands::labels::accept_existing;
+use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
 use crate::session::Session;
@@ -16,6 +17,14 @@ pub(crate) struct Arguments {
     stack: String,
     /// Name or id of the agent.
     agent: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Remove {
+    #[command(flatten)]
+    assignment: Arguments,
+    #[command(flatten)]
+    confirmation: Confirmation,
 }
 
 /// Succeeds if the target exists already.
@@ -35,11 +44,7 @@ pub(crate) async fn assign(session: &Session, stack: &Stack, agent: &Agent) -> R
             if let Err(error) = &registered
                 && error.status() == Some(StatusCode::FORBIDDEN)
             {
-                return Err(Failure::Usage(format!(
-                    "agent {} is not registered with the generator of stack {}: an administrator registers it with sindri \
-                     generator register {} {}",
-                    agent.name, stack.name, stack.generator_id, agent.name
-                )));
+                return Err(unregistered(stack, agent));
             }
             accept_existing(registered)?;
             accept_existing(client.add_target(agent.id, stack.id).await)
@@ -48,10 +53,30 @@ pub(crate) async fn assign(session: &Session, stack: &Stack, agent: &Agent) -> R
     }
 }
 
-pub(crate) async fn remove(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
+/// Checks before a submission that [`assign`] may assign the stack to these agents: the key of a generator cannot register them.
+pub(crate) async fn check_registrations(session: &Session, stack: &Stack, agents: &[Agent]) -> Result<(), Failure> {
+    if agents.is_empty() || session.client.whoami().await?.generator.is_none() {
+        return Ok(());
+    }
+    let registered = session.client.list_registrations(stack.generator_id).await?;
+    let is_missing = |agent: &&Agent| registered.iter().all(|registration| registration.agent_id != agent.id);
+    agents.iter().find(is_missing).map_or(Ok(()), |agent| Err(unregistered(stack, agent)))
+}
+
+fn unregistered(stack: &Stack, agent: &Agent) -> Failure {
+    Failure::Usage(format!(
+        "agent {} is not registered with the generator of stack {}: an administrator registers it with sindri generator \
+         register {} {}",
+        agent.name, stack.name, stack.generator_id, agent.name
+    ))
+}
+
+pub(crate) async fn remove(session: &Session, arguments: &Remove) -> Result<(), Failure> {
     let client = &session.client;
-    let stack = names::find_stack(client, &arguments.stack).await?;
-    let agent = names::find_agent(client, &arguments.agent).await?;
+    let stack = names::find_stack(client, &arguments.assignment.stack).await?;
+    let agent = names::find_agent(client, &arguments.assignment.agent).await?;
+    let question = format!("Remove stack {} from agent {}? The agent removes its objects.", stack.name, agent.name);
+    arguments.confirmation.ask(session, &question)?;
     match client.remove_target(agent.id, stack.id).await {
         Err(error) if error.is_not_found() => {
             return Err(Failure::Usage(format!("stack {} is not assigned to agent {}", stack.name, agent.name)));

@@ -188,7 +188,7 @@ async fn test(session: &Session, webhook: &str) -> Result<(), Failure> {
 
 async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
     let webhook = names::find_webhook(&session.client, &arguments.webhook.webhook).await?;
-    arguments.confirmation.ask(&format!("Delete webhook {} and its messages?", webhook.name))?;
+    arguments.confirmation.ask(session, &format!("Delete webhook {} and its messages?", webhook.name))?;
     session.client.delete_webhook(webhook.id).await?;
     session.output.print_change(&webhook, &format!("webhook {} is deleted", webhook.name))
 }

@@ -7,6 +7,7 @@ mod cell;
 mod resource;
 mod table;
 mod terminal;
+mod wrap;
 mod write;
 
 use clap::ValueEnum;
@@ -112,6 +113,11 @@ impl Output {
     /// Cuts a line where the terminal ends.
     pub(crate) fn cut_line(&self, line: &str) -> String {
         self.layout().width.map_or_else(|| line.trim_end().to_owned(), |width| table::cut(line, width))
+    }
+
+    /// Wraps a line at words where the terminal ends, with an indent, to at most this number of lines. The last one is cut.
+    pub(crate) fn wrap_line(&self, line: &str, lines_max: usize) -> String {
+        self.layout().width.map_or_else(|| line.trim_end().to_owned(), |width| wrap::wrap(line, width, lines_max))
     }
 
     /// Returns true if such a table fits the terminal.

@@ -8,18 +8,25 @@ use sindri_model::wire::{
 };
 
 use super::clusters::ClusterNames;
+use super::stacks::StackNames;
 use super::style::style_of_state;
 use crate::output::{Output, Style, format_age};
 
 /// Lines of one kind.
 const LINES_MAX: usize = 30;
+/// Lines of the terminal for one cause.
+const WRAPPED_MAX: usize = 4;
 /// Clusters that one line names.
 const CLUSTERS_MAX: usize = 5;
 
-pub(super) fn format_causes(overview: &StatusOverview, clusters: &ClusterNames, output: &Output) -> String {
+pub(super) fn format_causes(
+    overview: &StatusOverview,
+    clusters: &ClusterNames,
+    names: &StackNames,
+    output: &Output,
+) -> String {
     let agents = overview.agents.iter().filter_map(|agent| describe_agent(agent, overview));
-    let names: BTreeMap<StackId, &str> = overview.stacks.iter().map(|stack| (stack.id, stack.name.as_str())).collect();
-    let stacks = overview.stacks.iter().flat_map(|stack| describe_stack(stack, clusters, &names));
+    let stacks = overview.stacks.iter().flat_map(|stack| describe_stack(stack, clusters, names));
     format_lines(agents.collect(), output) + &format_lines(stacks.collect(), output)
 }
 
@@ -35,10 +42,10 @@ fn format_lines(lines: Vec<Line>, output: &Output) -> String {
     let more = if hidden == 0 { String::new() } else { format!("and {hidden} more; --output json has all\n") };
     let formatted = lines.iter().take(LINES_MAX).map(|Line { subject, style, text }| {
         let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
-        let line = output.cut_line(&format!("{subject} {text}"));
-        match line.strip_prefix(subject.as_str()) {
+        let wrapped = output.wrap_line(&format!("{subject} {text}"), WRAPPED_MAX);
+        match wrapped.strip_prefix(subject.as_str()) {
             Some(rest) => format!("{}{rest}\n", style.paint(subject, output.terminal.has_colors)),
-            None => format!("{line}\n"),
+            None => format!("{wrapped}\n"),
         }
     });
     formatted.chain([more]).collect()
@@ -61,10 +68,10 @@ fn describe_agent(agent: &AgentOverview, overview: &StatusOverview) -> Option<Li
 }
 
 /// Describes the causes of a stack; the same cause on several clusters is one line.
-fn describe_stack(stack: &StackOverview, clusters: &ClusterNames, names: &BTreeMap<StackId, &str>) -> Vec<Line> {
+fn describe_stack(stack: &StackOverview, clusters: &ClusterNames, names: &StackNames) -> Vec<Line> {
     if stack.assignments.is_empty() {
-        let text = format!("is not targeted at any cluster: sindri target {} AGENT", stack.name);
-        return vec![Line { subject: stack.name.clone(), style: Style::Warning, text }];
+        let text = format!("is not targeted at any cluster: sindri target {} AGENT", names.argument(stack));
+        return vec![Line { subject: names.show(stack), style: Style::Warning, text }];
     }
     let mut causes: BTreeMap<(AssignmentState, String), Vec<String>> = BTreeMap::new();
     for assignment in &stack.assignments {
@@ -76,7 +83,7 @@ fn describe_stack(stack: &StackOverview, clusters: &ClusterNames, names: &BTreeM
         let more = on.len().saturating_sub(CLUSTERS_MAX);
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let on = on.into_iter().take(CLUSTERS_MAX).collect::<Vec<_>>().join(", ");
-        let subject = format!("{} {state} on {on}{more}:", stack.name);
+        let subject = format!("{} {state} on {on}{more}:", names.show(stack));
         Line { subject, style: style_of_state(state), text: cause }
     };
     causes.into_iter().map(describe).collect()
@@ -87,16 +94,18 @@ fn describe_stack(stack: &StackOverview, clusters: &ClusterNames, names: &BTreeM
 pub(crate) fn describe_cause(
     stack: &StackOverview,
     assignment: &AssignmentStatus,
-    names: &BTreeMap<StackId, &str>,
+    names: &StackNames,
 ) -> Option<String> {
     let message = match assignment.state {
         AssignmentState::Ready | AssignmentState::Removed | AssignmentState::Offline | AssignmentState::Inactive => {
             return None;
         }
         AssignmentState::Pending if stack.revision.is_none() => {
-            return Some(format!("there is no revision yet: sindri apply {} -f FILE", stack.name));
+            return Some(format!("there is no revision yet: sindri apply {} -f FILE", names.argument(stack)));
         }
-        AssignmentState::Suspended => return Some(format!("nothing is written: sindri stack resume {}", stack.name)),
+        AssignmentState::Suspended => {
+            return Some(format!("nothing is written: sindri stack resume {}", names.argument(stack)));
+        }
         AssignmentState::Pending => return None,
         AssignmentState::Failed
         | AssignmentState::Blocked
@@ -106,7 +115,7 @@ pub(crate) fn describe_cause(
     };
     let is_unconfirmed = assignment.reason.as_deref() == Some("NotConfirmed");
     let message = message.filter(|message| !message.is_empty() && !is_unconfirmed)?;
-    Some(replace_ids(message, names))
+    Some(replace_ids(message, |stack| names.get(stack)))
 }
 
 /// Characters of an id before its first dash, and of the whole id.
@@ -114,12 +123,12 @@ const ID_START_CHARS: usize = 8;
 const ID_CHARS: usize = 36;
 
 /// Replaces the ids of stacks by their names.
-fn replace_ids(message: &str, names: &BTreeMap<StackId, &str>) -> String {
+fn replace_ids<'a>(message: &str, find_name: impl Fn(StackId) -> Option<&'a str>) -> String {
     let (mut text, mut rest) = (String::with_capacity(message.len()), message);
     while let Some(dash) = rest.find('-') {
         let start = dash.saturating_sub(ID_START_CHARS);
         let id = rest.get(start..start + ID_CHARS).and_then(|id| id.parse().ok());
-        let (kept, consumed) = match id.and_then(|id| names.get(&id)) {
+        let (kept, consumed) = match id.and_then(&find_name) {
             Some(name) => (format!("{}{name}", &rest[..start]), start + ID_CHARS),
             None => (rest[..=dash].to_owned(), dash + 1),
         };
@@ -136,8 +145,8 @@ mod tests {
     #[test]
     fn ids_of_known_stacks_are_replaced_by_their_names() {
         let (shop, other) = ("20000000-0000-4000-8000-000000000001", "20000000-0000-4000-8000-000000000002");
-        let names = BTreeMap::from([(shop.parse().unwrap(), "shop")]);
-        let replace = |message: &str| replace_ids(message, &names);
+        let names = BTreeMap::from([(shop.parse::<StackId>().unwrap(), "shop")]);
+        let replace = |message: &str| replace_ids(message, |stack| names.get(&stack).copied());
         assert_eq!(
             replace(&format!("web-1 belongs to stack {shop}, not {other}")),
             format!("web-1 belongs to stack shop, not {other}")

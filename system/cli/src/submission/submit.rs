@@ -1,16 +1,18 @@
 //! The request that submits a bundle, which is safe to repeat, and its result for people and programs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
-use sindri_model::wire::{RevisionSummary, Stack};
-use sindri_model::{Checksum, Sequence};
+use sindri_model::wire::{Approval, ApprovalState, RevisionSummary, Stack};
+use sindri_model::{AgentId, Checksum, RevisionId};
 use tokio::time::sleep;
 
 use crate::failure::Failure;
 use crate::output::{Cell, Column, Resource};
 use crate::session::Session;
 use crate::traces::new_request;
+use crate::wait::Outcome;
 
 /// Attempts of one submission, all with the same idempotency key.
 const ATTEMPTS_MAX: u32 = 4;
@@ -25,13 +27,9 @@ pub(crate) struct Submitted {
     pub changed: bool,
     /// The newest revision of the stack.
     pub revision: RevisionSummary,
-}
-
-impl Submitted {
-    /// Returns the sequence of the newest revision.
-    pub(crate) fn sequence(&self) -> Sequence {
-        self.revision.sequence_id
-    }
+    /// End of the wait for it, if there was one.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
 }
 
 impl Resource for Submitted {
@@ -57,25 +55,40 @@ pub(crate) async fn submit_text(
     is_forced: bool,
 ) -> Result<Submitted, Failure> {
     let newest = session.client.list_history(stack.id, 1).await?.pop();
-    let is_current =
+    let is_same =
         |revision: &RevisionSummary| !revision.is_deletion_marker && revision.yaml_checksum == Checksum::compute(text);
-    if let Some(revision) = newest.filter(|revision| !is_forced && is_current(revision)) {
-        return Ok(Submitted { stack: stack.name.clone(), changed: false, revision });
+    let to_submitted = |changed, revision| Submitted { stack: stack.name.clone(), changed, revision, outcome: None };
+    if let Some(revision) = newest.filter(|revision| !is_forced && is_same(revision))
+        && !is_rejected(session, stack, revision.id).await?
+    {
+        return Ok(to_submitted(false, revision));
     }
     let submitted = submit_with_retries(session, stack, text).await?;
     // Other clients may have submitted meanwhile.
     let history = session.client.list_history(stack.id, 100).await?;
     let revision = history.into_iter().find(|revision| revision.id == submitted);
     let missing = || Failure::Operation(format!("revision {submitted} of stack {} was deleted", stack.name));
-    Ok(Submitted { stack: stack.name.clone(), changed: true, revision: revision.ok_or_else(missing)? })
+    Ok(to_submitted(true, revision.ok_or_else(missing)?))
+}
+
+/// Returns true if a plan of the revision was rejected on a cluster that does not have it yet: the agent asks again only about a
+/// new revision.
+async fn is_rejected(session: &Session, stack: &Stack, revision: RevisionId) -> Result<bool, Failure> {
+    let overview = session.client.get_overview(Some(stack.id)).await?;
+    let assignments = overview.stacks.iter().flat_map(|stack| &stack.assignments);
+    let waiting: BTreeSet<AgentId> =
+        assignments.filter(|assignment| !assignment.state.is_done()).map(|assignment| assignment.agent_id).collect();
+    if waiting.is_empty() {
+        return Ok(false);
+    }
+    let rejected = session.client.list_approvals(Some(ApprovalState::Rejected)).await?;
+    let concerns =
+        |approval: &Approval| approval.deployment_object_id == revision && waiting.contains(&approval.agent_id);
+    Ok(rejected.iter().any(concerns))
 }
 
 /// Sends the submission again with the same idempotency key if the response was lost or the broker was not available.
-async fn submit_with_retries(
-    session: &Session,
-    stack: &Stack,
-    text: &str,
-) -> Result<sindri_model::RevisionId, Failure> {
+async fn submit_with_retries(session: &Session, stack: &Stack, text: &str) -> Result<RevisionId, Failure> {
     let id = new_request().id;
     let key = id.to_str().unwrap_or_default();
     let mut attempt = 1;
@@ -91,7 +104,7 @@ async fn submit_with_retries(
 
 /// Describes the result of a submission.
 pub(crate) fn describe(submitted: &Submitted, details: &str) -> String {
-    let Submitted { stack, changed, revision } = submitted;
+    let Submitted { stack, changed, revision, .. } = submitted;
     let verb = if *changed { "is at" } else { "is unchanged at" };
     format!("stack {stack} {verb} revision {}, sequence {}{details}", revision.number, revision.sequence_id)
 }

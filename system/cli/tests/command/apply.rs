@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 
 use crate::reporting_agent::Agent;
-use crate::support::{BUNDLE, Broker, command, expect_failure, parse_cells};
+use crate::support::{BUNDLE, Broker, command, expect_failure, parse_cells, run_sindri};
 
 fn spawn(broker: &Broker, arguments: &[&str]) -> Child {
     let mut command = command(&broker.address, &broker.key_path(), arguments);
@@ -103,4 +103,89 @@ fn a_rollback_submits_the_content_of_an_earlier_revision() {
     assert!(broker.run_successfully(&["rollback", "web", "--to", "2"]).contains("is at revision 4"));
     let missing = broker.expect_usage_error(&["rollback", "web", "--to", "9"]);
     assert_eq!(missing, "sindri: stack web has no revision 9; sindri history web lists them");
+}
+
+/// Returns the document of a command that waits, and its exit code.
+fn end(process: Child) -> (Value, i32) {
+    let output = process.wait_with_output().unwrap();
+    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (document, output.status.code().unwrap())
+}
+
+#[test]
+fn a_wait_as_json_has_the_result_and_the_states_of_the_targeted_clusters() {
+    let broker = Broker::start();
+    let (east, west) = (Agent::active(&broker, "east", "prod"), Agent::active(&broker, "west", "far"));
+    let apply = |name: &str, more: &[&str]| {
+        let file = broker.write_file(&format!("{name}.yaml"), &with_name(name));
+        let arguments = ["apply", "web", "--wait", "-o", "json", "-f", file.to_str().unwrap()];
+        spawn(&broker, &[&arguments[..], more].concat())
+    };
+    let first = apply("one", &["--create", "--target", "east", "--target", "west"]);
+    let sequence = east.report_conditions(0, &["+Applied", "+Ready"]);
+    west.report_conditions(0, &["+Applied", "+Ready"]);
+    let (document, code) = end(first);
+    assert_eq!((&document["result"], code), (&"ready".into(), 0));
+    assert_eq!(document["clusters"][0]["state"], "Ready");
+    assert_eq!((&document["changed"], &document["revision"]["number"]), (&true.into(), &1.into()));
+
+    // The agent of a cluster that must remove the stack is gone.
+    broker.run_successfully(&["untarget", "web", "west"]);
+    broker.run_successfully(&["agent", "deactivate", "west"]);
+    // Drift that is only detected stays.
+    let second = apply("two", &[]);
+    let sequence = east.report_conditions(sequence, &["+Applied", "+Ready", "+Drifted ComesBack ConfigMap b/a"]);
+    let (document, code) = end(second);
+    assert_eq!((&document["result"], code), (&"ready".into(), 0), "{document}");
+    let clusters = document["clusters"].as_array().unwrap();
+    assert_eq!(
+        (clusters.len(), &clusters[0]["cluster"], &clusters[0]["state"]),
+        (1, &"prod".into(), &"Drifted".into())
+    );
+
+    let failed = apply("three", &[]);
+    let sequence = east.report_conditions(sequence, &["-Applied Failed no room"]);
+    let (document, code) = end(failed);
+    assert_eq!((&document["result"], code), (&"failed".into(), 1));
+    assert_eq!(document["clusters"][0]["message"], "no room");
+
+    let replaced = apply("four", &[]);
+    let sequence = east.report_conditions(sequence, &["-Applied Progressing"]);
+    let file = broker.write_file("five.yaml", &with_name("five"));
+    broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
+    east.report_conditions(sequence, &["+Applied", "+Ready"]);
+    let output = replaced.wait_with_output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["result"], "replaced");
+    assert!(expect_failure(&output, 3).ends_with("stack web was replaced by revision 5 before the wait was over"));
+    let (document, code) = end(apply("six", &["--timeout", "0s"]));
+    assert_eq!((&document["result"], code), (&"timed_out".into(), 4));
+}
+
+#[test]
+fn a_stack_is_assigned_only_after_its_submission_was_accepted() {
+    let broker = Broker::start_with(&["--quotas-revision-bytes", "200"]);
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    let key = broker.directory.path().join("ci.key");
+    broker.run_successfully(&["generator", "create", "ci", "--agent", "east", "--new-key-file", key.to_str().unwrap()]);
+    let (small, large) = (broker.write_file("small.yaml", BUNDLE), with_name(&"a".repeat(200)));
+    let large = broker.write_file("large.yaml", &large);
+    let apply = |file: &std::path::Path, more: &[&str]| {
+        let arguments = [&["apply", "web", "-f", file.to_str().unwrap()], more].concat();
+        run_sindri(&broker.address, &key, &arguments)
+    };
+    let assigned = || {
+        let status: Value = serde_json::from_str(&broker.run_successfully(&["status", "-o", "json"])).unwrap();
+        status["stacks"][0]["assignments"].as_array().unwrap().len()
+    };
+    assert!(apply(&small, &["--create"]).status.success());
+    let refused = expect_failure(&apply(&large, &["--target", "east"]), 2);
+    assert!(refused.contains("quotas.revision_bytes"), "{refused}");
+    assert_eq!(assigned(), 0, "the cluster does not get the revision before");
+    for wrong in [["--target", "west"], ["--target-label", "two words"]] {
+        expect_failure(&apply(&small, &[&["--force"], &wrong[..]].concat()), 2);
+    }
+    assert_eq!(parse_cells(&broker.run_successfully(&["history", "web"])).len(), 1, "nothing was submitted");
+    assert!(apply(&small, &["--target", "east"]).status.success());
+    assert_eq!(assigned(), 1, "unchanged content is assigned too");
 }

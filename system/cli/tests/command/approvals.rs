@@ -52,6 +52,7 @@ fn the_plans_of_a_stack_are_decided_together_and_a_rejection_says_what_follows()
     let broker = Broker::start();
     let agent = Agent::with_stack(&broker);
     agent.request_approval("12 of 13 objects would go", "- delete ConfigMap b/a");
+    broker.run_successfully(&["stack", "create", "shop"]);
     let none = broker.expect_usage_error(&["reject", "--stack", "shop"]);
     assert_eq!(none, "sindri: no plan of stack shop waits for an approval");
     broker.expect_usage_error(&["reject", "--stack", "web", "--all"]);
@@ -60,4 +61,39 @@ fn the_plans_of_a_stack_are_decided_together_and_a_rejection_says_what_follows()
     let next = "is rejected; nothing of this plan is carried out until stack web changes\n";
     assert!(rejected.ends_with(next), "{rejected}");
     assert_eq!(broker.run_successfully(&["approve", "--all", "-o", "json"]), "[]\n");
+}
+
+#[test]
+fn the_same_content_is_submitted_again_after_its_plan_was_rejected() {
+    let broker = Broker::start();
+    let agent = Agent::with_stack(&broker);
+    let file = broker.directory.path().join("web.yaml");
+    let apply = || broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
+    agent.request_approval("12 of 13 objects would go", "- delete ConfigMap b/a");
+    assert!(apply().contains("is unchanged at revision 1"), "it is not decided yet");
+    broker.run_successfully(&["reject", "--stack", "web", "--yes"]);
+    assert!(apply().starts_with("stack web is at revision 2, "), "the agent asks again about a new revision");
+    assert!(apply().contains("is unchanged at revision 2"));
+}
+
+#[test]
+fn a_decision_is_about_the_stack_of_one_generator_and_status_names_the_generators() {
+    let broker = Broker::start();
+    let agent = Agent::with_stack(&broker);
+    let approval = agent.request_approval("12 of 13 objects would go", "- delete ConfigMap b/a");
+    let key = broker.directory.path().join("ci.key");
+    broker.run_successfully(&["generator", "create", "ci", "--new-key-file", key.to_str().unwrap()]);
+    broker.run_successfully(&["stack", "create", "web", "--generator", "ci"]);
+    let ambiguous = broker.expect_usage_error(&["approve", "--stack", "web"]);
+    assert!(ambiguous.starts_with("sindri: more than one stack has the name web: use the id instead, "), "{ambiguous}");
+    let status = broker.run_successfully(&["status"]);
+    let rows = parse_cells(&status);
+    let mut names: Vec<&str> = rows.iter().filter(|row| row.len() == 3).map(|row| row[0]).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["web of ci", "web of default"], "{status}");
+    let listed: Vec<serde_json::Value> =
+        serde_json::from_str(&broker.run_successfully(&["approvals", "-o", "json"])).unwrap();
+    let stack = listed[0]["stack_id"].as_str().unwrap();
+    let approved = broker.run_successfully(&["approve", "--stack", stack, "--yes"]);
+    assert!(approved.ends_with(&format!("approval {approval} is approved\n")), "{approved}");
 }

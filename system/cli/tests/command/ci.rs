@@ -89,3 +89,42 @@ fn the_workflow_runs_the_script_and_keeps_the_key_out_of_it() {
     assert!(steps[..steps.len() - 1].iter().all(|step| !step.to_string().contains("secrets.")), "{text}");
     assert_eq!(workflow["permissions"], serde_json::json!({"contents": "read"}));
 }
+
+/// Runs a command and returns its result.
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+#[test]
+fn the_workflow_installs_sindri_from_an_archive_of_a_release() {
+    let text = std::fs::read_to_string(format!("{EXAMPLE}/github-workflow.yaml")).unwrap();
+    let workflow: Value = serde_yaml::from_str(&text).unwrap();
+    let steps = workflow["jobs"]["deploy"]["steps"].as_array().unwrap();
+    let install = steps.iter().find(|step| step["name"] == "Install sindri").unwrap();
+    let work = tempfile::tempdir().unwrap();
+    let (work, name) = (work.path(), "sindri-1.2.3-linux-x86_64");
+    // As `cargo xtask dist` makes it: everything is below a directory with the version.
+    for file in ["bin/sindri", "bin/sindri-agent", "bin/sindri-broker", "man/man1/sindri.1", "completions/sindri.bash"]
+    {
+        let path = work.join(name).join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "#!/bin/sh\necho installed\n").unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    run(Command::new("tar").arg("-C").arg(work).args(["-czf"]).arg(work.join("dist.tar.gz")).arg(name));
+    let sum = run(Command::new("sha256sum").arg(work.join("dist.tar.gz"))).stdout;
+    let sum = String::from_utf8(sum).unwrap().split(' ').next().unwrap().to_owned();
+    let mut step = Command::new("bash");
+    step.args(["-e", "-c", install["run"].as_str().unwrap()]).current_dir(work).env("HOME", work.join("home"));
+    step.env("GITHUB_PATH", work.join("path")).env("SINDRI_ARCHIVE_SHA256", &sum);
+    step.env("SINDRI_ARCHIVE", format!("file://{}", work.join("dist.tar.gz").display()));
+    run(&mut step);
+    let directory = std::fs::read_to_string(work.join("path")).unwrap();
+    let installed = PathBuf::from(directory.trim());
+    assert_eq!(run(&mut Command::new(installed.join("sindri"))).stdout, b"installed\n");
+    assert_eq!(std::fs::read_dir(&installed).unwrap().count(), 1, "only sindri is needed");
+    let damaged = step.env("SINDRI_ARCHIVE_SHA256", "0".repeat(64)).output().unwrap();
+    assert!(!damaged.status.success(), "{damaged:?}");
+}

@@ -126,3 +126,50 @@ fn an_empty_variable_is_not_a_context_and_not_a_key() {
     assert!(command(std::fs::read_to_string(broker.key_path()).unwrap().trim()).status.success());
     assert!(expect_failure(&command(""), 2).contains("the access key is empty"));
 }
+
+#[test]
+fn a_typed_context_is_used_instead_of_the_variables() {
+    let (staging, production, user) = (Broker::start(), Broker::start(), User::new());
+    let key_of = |broker: &Broker| std::fs::read_to_string(broker.key_path()).unwrap().trim().to_owned();
+    user.run_with_input(&["context", "set", "staging", "--broker", &staging.address], &key_of(&staging));
+    for broker in [&staging, &production] {
+        broker.run_successfully(&["stack", "create", "shop"]);
+    }
+    let exported = |arguments: &[&str]| {
+        let mut command = user.command(arguments);
+        command.env("SINDRI_BROKER", &production.address).env("SINDRI_KEY", key_of(&production));
+        command.output().unwrap()
+    };
+    let count = |broker: &Broker| parse_cells(&broker.run_successfully(&["stack", "list"])).len();
+    for position in [&["--context", "staging", "stack", "list"][..], &["stack", "list", "--context", "staging"]] {
+        assert!(exported(position).status.success(), "{position:?}");
+    }
+    assert!(exported(&["--context", "staging", "delete", "shop"]).status.success());
+    assert_eq!((count(&staging), count(&production)), (0, 1), "nothing is deleted in production");
+    assert!(exported(&["delete", "shop"]).status.success());
+    assert_eq!(count(&production), 0, "the variables replace the current context");
+
+    let note = "note: SINDRI_BROKER and SINDRI_KEY are set and used instead of the current context";
+    for arguments in [&["context", "list"][..], &["context", "use", "staging"]] {
+        let output = exported(arguments);
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with(note), "{arguments:?}: {output:?}");
+        assert!(user.run(arguments).stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_key_in_a_variable_goes_to_no_broker_but_its_own() {
+    let (one, other, user) = (Broker::start(), Broker::start(), User::new());
+    let key_of = |broker: &Broker| std::fs::read_to_string(broker.key_path()).unwrap().trim().to_owned();
+    user.run_with_input(&["context", "set", "one", "--broker", &one.address], &key_of(&one));
+    let half = user.command(&["stack", "list"]).env("SINDRI_KEY", key_of(&other)).output().unwrap();
+    let half = expect_failure(&half, 2);
+    assert!(half.starts_with("sindri: SINDRI_KEY is set without SINDRI_BROKER, and context one is for "), "{half}");
+    let mut command = user.command(&["stack", "list", "--broker", "http://127.0.0.1:9"]);
+    command.env("SINDRI_BROKER", &other.address).env("SINDRI_KEY", key_of(&other));
+    let withheld = expect_failure(&command.output().unwrap(), 2);
+    assert!(withheld.starts_with("sindri: the key "), "{withheld}");
+    let mut command = user.command(&["stack", "list", "--broker", &one.address]);
+    command.env("SINDRI_BROKER", &other.address).env("SINDRI_KEY", key_of(&other));
+    assert!(command.output().unwrap().status.success(), "the context has the key of its broker");
+}

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::support::{Broker, expect_failure, parse_cells, run_sindri};
+use crate::reporting_agent::Agent;
+use crate::support::{BUNDLE, Broker, expect_failure, parse_cells, run_sindri};
 
 fn show(broker: &Broker, noun: &str, name: &str) -> Value {
     serde_json::from_str(&broker.run_successfully(&[noun, "show", name, "-o", "json"])).unwrap()
@@ -148,4 +149,28 @@ fn a_generators_key_manages_its_own_stacks_and_says_who_must_do_the_rest() {
     assert_eq!(unknown, "sindri: there is no stack foreign");
     run(&["stack", "untarget", "web", "east"]);
     run(&["stack", "delete", "web"]);
+}
+
+#[test]
+fn an_annotation_that_is_set_again_takes_no_stack_away_and_a_rejected_value_leaves_the_old_one() {
+    let broker = Broker::start();
+    let agent = Agent::active(&broker, "east", "prod");
+    broker.run_successfully(&["stack", "create", "web"]);
+    broker.run_successfully(&["generator", "register", "default", "east"]);
+    for (noun, name) in [("agent", "east"), ("stack", "web")] {
+        broker.run_successfully(&[noun, "annotate", name, "tier=gold"]);
+    }
+    let file = broker.write_file("web.yaml", BUNDLE);
+    broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
+    let sequence = agent.report_conditions(0, &["+Applied", "+Ready"]);
+    for (noun, name) in [("agent", "east"), ("stack", "web")] {
+        broker.run_successfully(&[noun, "annotate", name, "tier=gold"]);
+    }
+    let status = broker.run_successfully(&["status", "web"]);
+    assert_eq!(status, "STACK  REVISION  prod\nweb    1         Ready\n", "no removal was issued after {sequence}");
+    broker.run_successfully(&["stack", "suspend", "web"]);
+    broker.expect_usage_error(&["stack", "annotate", "web", "sindri.dev/suspend=,"]);
+    assert_eq!(show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"], "true");
+    broker.run_successfully(&["stack", "suspend", "web", "--agent", "east"]);
+    assert_eq!(show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"], "east");
 }

@@ -1,10 +1,13 @@
 //! `sindri status` and `sindri events`.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 use sindri_model::wire::EventStatus;
 
 use crate::reporting_agent::Agent;
-use crate::support::{BUNDLE, Broker, expect_failure, parse_cells, run_sindri};
+use crate::support::{BUNDLE, Broker, command, expect_failure, parse_cells, run_sindri};
 
 #[test]
 fn status_has_one_state_for_each_cluster_and_the_cause_below() {
@@ -61,7 +64,12 @@ fn a_deleted_stack_stays_until_its_removal_is_confirmed() {
     assert_eq!(broker.expect_usage_error(&["status", "web"]), "sindri: there is no stack web");
     let events = broker.run_successfully(&["events", "east"]);
     let outcomes: Vec<&str> = parse_cells(&events).iter().map(|row| row[4]).collect();
-    assert_eq!(outcomes, ["applied", "removed"]);
+    assert_eq!(outcomes, ["removed", "applied"], "the newest first");
+    let newest = broker.run(&["events", "east", "--limit", "1"]);
+    assert!(newest.status.success(), "{newest:?}");
+    assert_eq!(parse_cells(&String::from_utf8_lossy(&newest.stdout)).len(), 1);
+    let more = String::from_utf8_lossy(&newest.stderr).into_owned();
+    assert_eq!(more, "only the newest 1 events are shown: --limit shows more\n");
 }
 
 #[test]
@@ -112,4 +120,30 @@ fn a_generator_deploys_and_follows_its_own_stacks() {
     let unregistered = expect_failure(&unregistered, 2);
     assert!(unregistered.contains("an administrator registers it with sindri generator register"), "{unregistered}");
     assert!(run(&ci, &["approve", "--stack", "web", "--yes"]).ends_with(&format!("approval {approval} is approved\n")));
+}
+
+#[test]
+fn an_agent_that_is_away_is_wrong_also_without_a_stack() {
+    let broker = Broker::start();
+    let _east = Agent::active(&broker, "east", "prod");
+    broker.run_successfully(&["status", "--exit-code"]);
+    broker.run_successfully(&["agent", "create", "west", "--cluster", "far"]);
+    let wrong = expect_failure(&broker.run(&["status", "--exit-code"]), 1);
+    assert_eq!(wrong, "sindri: something is wrong with agent west");
+}
+
+#[test]
+fn a_watch_goes_on_when_a_request_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    std::fs::write(&key, "brokkr_BRabcdef_secret").unwrap();
+    // Nothing listens on the port of discard.
+    let mut watch = command("http://127.0.0.1:9", &key, &["status", "--watch"]);
+    let mut process = watch.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    let lines: Vec<String> = lines.take(2).map(Result::unwrap).collect();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines.iter().all(|line| line.ends_with("; it is tried again")), "{lines:?}");
 }

@@ -58,6 +58,15 @@ pub struct NewAgentAnnotation {
     pub value: String,
 }
 
+/// Value of an annotation whose key is in the path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnnotationValue {
+    /// Value.
+    #[cfg_attr(feature = "schema", schemars(length(max = ANNOTATION_VALUE_CHARS_MAX)))]
+    pub value: String,
+}
+
 /// Label of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -51,7 +51,8 @@ pub use health::{
 pub use held_revisions::{HELD_REVISIONS_HEADER, HeldRevisions};
 pub use keys::{PakSummary, RotateAdminPakResponse, RotatePakRequest};
 pub use labels::{
-    AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
+    AgentAnnotation, AgentLabel, AnnotationValue, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation,
+    StackAnnotation, StackLabel,
 };
 pub use overview::{
     AgentOverview, AssignmentState, AssignmentStatus, RevisionOverview, RevisionSummary, StackOverview, StatusOverview,

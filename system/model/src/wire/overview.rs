@@ -98,6 +98,9 @@ pub struct AssignmentStatus {
     pub agent_id: AgentId,
     /// State.
     pub state: AssignmentState,
+    /// True if the agent has to remove the stack: it was deleted, or is no longer assigned to the agent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_removal: bool,
     /// Time since which the state lasts, if it is known. Of an agent that is offline: its last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,

@@ -1,12 +1,14 @@
 //! Labels and annotations of agents and stacks. An agent may read its own and those of stacks that are or were assigned
 //! to it.
 
+use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sindri_model::limits::{LABEL_CHARS_MAX, WORD_PATTERN};
 use sindri_model::wire::{
-    AgentAnnotation, AgentLabel, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation, StackAnnotation, StackLabel,
+    AgentAnnotation, AgentLabel, AnnotationValue, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation,
+    StackAnnotation, StackLabel,
 };
 use sindri_model::{AgentId, LinkId, StackId};
 
@@ -81,6 +83,18 @@ pub(crate) async fn add_agent_annotation(
     check_annotation(&key, &value)?;
     let annotation = AgentAnnotation { id: LinkId::generate(&broker.entropy), agent_id, key, value };
     Ok(Created(broker.store.add_agent_annotation(context, annotation).await?))
+}
+
+/// Adds an annotation, or replaces its value.
+pub(crate) async fn set_agent_annotation(
+    State(broker): State<Broker>,
+    PathParams((agent_id, key)): PathParams<(AgentId, String)>,
+    context: WriteContext,
+    JsonBody(AnnotationValue { value }): JsonBody<AnnotationValue>,
+) -> Result<Json<AgentAnnotation>, ErrorResponse> {
+    check_annotation(&key, &value)?;
+    let annotation = AgentAnnotation { id: LinkId::generate(&broker.entropy), agent_id, key, value };
+    Ok(Json(broker.store.set_agent_annotation(context, annotation).await?))
 }
 
 pub(crate) async fn remove_agent_annotation(
@@ -161,6 +175,20 @@ pub(crate) async fn add_stack_annotation(
     check_annotation(&key, &value)?;
     let annotation = StackAnnotation { id: LinkId::generate(&broker.entropy), stack_id, key, value };
     Ok(Created(broker.store.add_stack_annotation(context, annotation).await?))
+}
+
+/// Adds an annotation, or replaces its value.
+pub(crate) async fn set_stack_annotation(
+    State(broker): State<Broker>,
+    actor: Actor,
+    PathParams((stack_id, key)): PathParams<(StackId, String)>,
+    context: WriteContext,
+    JsonBody(AnnotationValue { value }): JsonBody<AnnotationValue>,
+) -> Result<Json<StackAnnotation>, ErrorResponse> {
+    load_owned_stack(&broker, actor, stack_id).await?;
+    check_annotation(&key, &value)?;
+    let annotation = StackAnnotation { id: LinkId::generate(&broker.entropy), stack_id, key, value };
+    Ok(Json(broker.store.set_stack_annotation(context, annotation).await?))
 }
 
 pub(crate) async fn remove_stack_annotation(

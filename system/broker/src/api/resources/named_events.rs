@@ -14,7 +14,7 @@ use crate::api::http::extract::QueryParams;
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::ListParams;
 use crate::broker::Broker;
-use crate::store::{EventFilter, KeyHolder};
+use crate::store::{EventFilter, EventOrder, KeyHolder};
 
 /// Filter of events.
 #[derive(Deserialize, JsonSchema)]
@@ -25,12 +25,23 @@ pub(crate) struct EventParams {
     agent: Option<AgentId>,
     /// Only events from this time on.
     since: Option<Timestamp>,
+    /// Order of the events; by default the oldest first.
+    order: Option<OrderParam>,
+}
+
+/// Order of events.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum OrderParam {
+    OldestFirst,
+    NewestFirst,
 }
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
     actor: Actor,
-    QueryParams(EventParams { stack, agent, since }): QueryParams<EventParams>,
+    QueryParams(EventParams { stack, agent, since, order }): QueryParams<EventParams>,
     params: ListParams,
     permit: LargeList,
 ) -> Result<LargeListResponse<Vec<NamedEvent>>, ErrorResponse> {
@@ -39,7 +50,11 @@ pub(crate) async fn list(
         KeyHolder::Generator(generator) => Some(generator),
         KeyHolder::Agent(_) => return Err(Denial::GeneratorRequired.into()),
     };
-    let filter = EventFilter { generator, stack, agent, since };
+    let order = match order {
+        None | Some(OrderParam::OldestFirst) => EventOrder::OldestFirst,
+        Some(OrderParam::NewestFirst) => EventOrder::NewestFirst,
+    };
+    let filter = EventFilter { generator, stack, agent, since, order };
     let events = broker.store.list_named_events(filter, params.page()).await?;
     let message_bytes = |event: &NamedEvent| event.message.as_ref().map_or(0, String::len);
     permit.serialize(&broker, params.respond_sized(events, |event| event.id, message_bytes)).await

@@ -134,6 +134,7 @@ fn describe_assignment(
     let newest = stack
         .newest
         .map(|newest| Newest { sequence: newest.sequence_id, is_deletion_marker: newest.is_deletion_marker });
+    let is_removal = assignment.reported.pending_removal.is_some();
     let derived = derive_reported(newest, &assignment.reported);
     let reported = derived.assignment_state(is_suspended(stack, &agent.name));
     let absent = match (agent.status, agent.is_online) {
@@ -144,11 +145,12 @@ fn describe_assignment(
     };
     if let Some((state, since, reason)) = absent {
         let (last_reported, reason) = (Some(reported), Some(reason.to_owned()));
-        return AssignmentStatus { agent_id: agent.id, state, since, last_reported, reason, message: None };
+        return AssignmentStatus { agent_id: agent.id, state, is_removal, since, last_reported, reason, message: None };
     }
     AssignmentStatus {
         agent_id: agent.id,
         state: reported,
+        is_removal,
         since: derived.since,
         last_reported: None,
         reason: derived.reason.map(str::to_owned),

@@ -31,7 +31,7 @@ pub use overview::{
     AssignmentRecord, OverviewFilter, OverviewRecords, OverviewStack, ReportedAssignment, ReportedOutcome,
 };
 pub use paging::{ListScope, Page};
-pub use reports::{AgentReport, EventFilter, StackReports};
+pub use reports::{AgentReport, EventFilter, EventOrder, StackReports};
 pub use retention::RetentionCutoffs;
 pub use revisions::{NewRevision, NewestRevision, RewriteBundle, StoredRevision, TargetRevision, TargetState};
 pub use webhooks::{

@@ -40,4 +40,16 @@ pub struct EventFilter {
     pub agent: Option<AgentId>,
     /// Earliest time.
     pub since: Option<Timestamp>,
+    /// Order of the list.
+    pub order: EventOrder,
+}
+
+/// Order of a list of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventOrder {
+    /// By their positions. A page is complete: no event with a lower position follows.
+    #[default]
+    OldestFirst,
+    /// By their positions, descending.
+    NewestFirst,
 }

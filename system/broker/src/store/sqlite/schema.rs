@@ -8,7 +8,7 @@ use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
 const MIGRATIONS: &[&str] =
-    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH];
+    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -505,6 +505,18 @@ UPDATE assignments SET status_sequence = (
   SELECT sequence FROM stack_status
   WHERE stack_status.agent_id = assignments.agent_id AND stack_status.stack_id = assignments.stack_id);
 CREATE INDEX assignments_to_remove ON assignments (stack_id) WHERE removal IS NOT NULL AND confirmed = 0;
+";
+
+/// Number of each revision.
+const THIRTEENTH: &str = "
+-- Number of a revision within its stack, counted from 1; NULL for a removal for one agent. It stays when other revisions are
+-- deleted. The newest has the number in `stacks`, so those before are counted back from it.
+ALTER TABLE revisions ADD COLUMN number INTEGER;
+UPDATE revisions SET number = counted.number FROM (
+  SELECT revisions.sequence, newest_number + 1
+      - row_number() OVER (PARTITION BY stack_id ORDER BY revisions.sequence DESC) AS number
+    FROM revisions JOIN stacks ON stacks.id = revisions.stack_id WHERE revisions.agent_id IS NULL) AS counted
+  WHERE counted.sequence = revisions.sequence;
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

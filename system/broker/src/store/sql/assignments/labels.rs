@@ -6,8 +6,8 @@ use sindri_model::{AgentId, StackId};
 
 use super::{dependencies, matching, policies};
 use crate::store::records::{Page, RecordKind, StoreError, WriteContext};
-use crate::store::sql::shared::lookup::{require_inserted, require_that};
-use crate::store::sql::shared::session::{Session, execute, fetch_all};
+use crate::store::sql::shared::lookup::{require, require_inserted, require_that};
+use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one};
 use crate::store::sql::shared::values::{Row, values};
 use crate::store::sql::shared::{audit, counter};
 use crate::store::sql::tables::{agents, stacks};
@@ -107,6 +107,29 @@ pub(crate) async fn annotate_agent(
     Ok(annotation)
 }
 
+/// Adds an annotation, or replaces its value, so that a stack which matches before and after stays assigned. Does nothing if
+/// the agent has the value already.
+pub(crate) async fn set_annotation_of_agent(
+    session: &mut dyn Session,
+    context: WriteContext,
+    annotation: AgentAnnotation,
+) -> Result<AgentAnnotation, StoreError> {
+    let AgentAnnotation { id, agent_id: agent, key, value } = annotation;
+    agents::check_exists(session, agent).await?;
+    let sql = "SELECT id, agent_id, key, value FROM agent_annotations WHERE agent_id = ?1 AND key = ?2 AND value = ?3";
+    if let Some(same) = fetch_one(session, sql, values![agent, &key, &value], read_agent_annotation).await? {
+        return Ok(same);
+    }
+    counter::next_number(session).await?;
+    agents::check_exists(session, agent).await?;
+    let sql = "INSERT INTO agent_annotations (id, agent_id, key, value) VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT (agent_id, key) DO UPDATE SET value = excluded.value RETURNING id, agent_id, key, value";
+    let stored = fetch_one(session, sql, values![id, agent, &key, &value], read_agent_annotation).await?;
+    matching::update_agent(session, &context, agent).await?;
+    record_audit(session, &context, "agent.annotated", ("agent", agent.to_string()), &key).await?;
+    require(stored, RecordKind::AgentAnnotation, key)
+}
+
 pub(crate) async fn remove_annotation_from_agent(
     session: &mut dyn Session,
     context: WriteContext,
@@ -195,6 +218,32 @@ pub(crate) async fn annotate_stack(
     policies::handle_annotation_change(session, stack, &annotation.key).await?;
     record_audit(session, &context, "stack.annotated", ("stack", stack.to_string()), &annotation.key).await?;
     Ok(annotation)
+}
+
+/// Adds an annotation, or replaces its value, as [`set_annotation_of_agent`] does. A value that is rejected changes nothing.
+pub(crate) async fn set_annotation_of_stack(
+    session: &mut dyn Session,
+    context: WriteContext,
+    annotation: StackAnnotation,
+) -> Result<StackAnnotation, StoreError> {
+    let (stack, key) = (annotation.stack_id, &annotation.key);
+    stacks::get(session, stack).await?;
+    let sql = "SELECT id, stack_id, key, value FROM stack_annotations WHERE stack_id = ?1 AND key = ?2 AND value = ?3";
+    if let Some(same) = fetch_one(session, sql, values![stack, key, &annotation.value], read_stack_annotation).await? {
+        return Ok(same);
+    }
+    counter::next_number(session).await?;
+    let annotated = stacks::get(session, stack).await?;
+    policies::check(&annotation)?;
+    dependencies::check(session, &annotated, &annotation).await?;
+    let sql = "INSERT INTO stack_annotations (id, stack_id, key, value) VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT (stack_id, key) DO UPDATE SET value = excluded.value RETURNING id, stack_id, key, value";
+    let values = values![annotation.id, stack, key, &annotation.value];
+    let stored = fetch_one(session, sql, values, read_stack_annotation).await?;
+    matching::update_stack(session, &context, stack).await?;
+    policies::handle_annotation_change(session, stack, key).await?;
+    record_audit(session, &context, "stack.annotated", ("stack", stack.to_string()), key).await?;
+    require(stored, RecordKind::StackAnnotation, key)
 }
 
 pub(crate) async fn remove_annotation_from_stack(

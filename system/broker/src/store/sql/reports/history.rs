@@ -9,22 +9,19 @@ use crate::store::sql::shared::session::{Session, fetch_all};
 use crate::store::sql::shared::values::{Row, values};
 use crate::store::sql::tables::stacks;
 
-/// Numbers are counted back from the newest revision, whose number is stored, because old revisions are deleted. The size of
-/// an encrypted bundle is not known.
+/// The size of an encrypted bundle is not known.
 pub(crate) async fn list(
     session: &mut dyn Session,
     stack: StackId,
     page: Page,
 ) -> Result<Vec<RevisionSummary>, StoreError> {
     stacks::get(session, stack).await?;
-    let sql = "SELECT id, (SELECT newest_number FROM stacks WHERE id = ?1) + 1 - position, numbered.sequence,
-                 submitted_at, yaml_checksum, CASE WHEN substr(yaml_content, 1, 1) = ?4 THEN NULL
-                   ELSE octet_length(yaml_content) END, is_deletion_marker
-               FROM (SELECT sequence, row_number() OVER (ORDER BY sequence DESC) AS position FROM revisions
-                     WHERE stack_id = ?1 AND agent_id IS NULL) AS numbered
-                 JOIN revisions ON revisions.sequence = numbered.sequence
-               WHERE CAST(?2 AS TEXT) IS NULL OR numbered.sequence < (SELECT sequence FROM revisions WHERE id = ?2)
-               ORDER BY numbered.sequence DESC LIMIT ?3";
+    let sql = "SELECT id, number, sequence, submitted_at, yaml_checksum,
+                 CASE WHEN substr(yaml_content, 1, 1) = ?4 THEN NULL ELSE octet_length(yaml_content) END,
+                 is_deletion_marker
+               FROM revisions WHERE stack_id = ?1 AND agent_id IS NULL
+                 AND (CAST(?2 AS TEXT) IS NULL OR sequence < (SELECT sequence FROM revisions WHERE id = ?2))
+               ORDER BY sequence DESC LIMIT ?3";
     fetch_all(session, sql, values![stack, page.after, page.limit, ENCRYPTED.to_string()], read).await
 }
 

@@ -52,7 +52,9 @@ pub(crate) async fn insert(
 ) -> Result<Vec<DeploymentObject>, StoreError> {
     let inserted: Vec<DeploymentObject> = revisions.iter().map(to_wire).collect();
     let cipher = session.bundle_cipher().filter(|cipher| cipher.encrypts_new()).cloned();
-    let rows = inserted.iter().zip(revisions).map(|(revision, NumberedRevision { only_for, context, .. })| {
+    let positions = count_within_stacks(revisions);
+    let with_positions = inserted.iter().zip(revisions).zip(positions);
+    let rows = with_positions.map(|((revision, NumberedRevision { only_for, context, .. }), position)| {
         let request = context.request.as_ref();
         let encrypt = |cipher: &BundleCipher| cipher.encrypt(&context.entropy, revision.id, &revision.yaml_content);
         let stored = cipher.as_ref().map_or_else(|| revision.yaml_content.clone(), encrypt);
@@ -67,15 +69,19 @@ pub(crate) async fn insert(
             revision.is_deletion_marker,
             request.map(|request| request.id.as_str()),
             request.and_then(|request| request.traceparent.as_deref()),
+            position,
         ]
     });
+    // The numbers of a batch follow the newest number, which is updated after all of them.
     let sql = "WITH batch (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_marker,
-                   request_id, traceparent)
-                 AS ({BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT, BIGINT, BIGINT, TEXT, TEXT})
+                   request_id, traceparent, position)
+                 AS ({BIGINT, TEXT, TEXT, TEXT, TEXT, TEXT, BIGINT, BIGINT, TEXT, TEXT, BIGINT})
                INSERT INTO revisions
                  (sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_deletion_marker,
-                   request_id, traceparent)
-               SELECT * FROM batch";
+                   request_id, traceparent, number)
+               SELECT sequence, id, stack_id, agent_id, yaml_content, yaml_checksum, submitted_at, is_marker,
+                 request_id, traceparent,
+                 (SELECT newest_number FROM stacks WHERE stacks.id = batch.stack_id) + position FROM batch";
     execute_batch(session, sql, rows.collect()).await?;
     let sql = "WITH batch (stack_id, sequence, is_marker, count, submitted_at)
                  AS ({TEXT, BIGINT, BIGINT, BIGINT, BIGINT})
@@ -88,6 +94,17 @@ pub(crate) async fn insert(
         .map(|(stack, newest)| row![*stack, newest.sequence, newest.is_marker, newest.count, newest.submitted_at]);
     execute_batch(session, sql, rows.collect()).await?;
     Ok(inserted)
+}
+
+/// Returns the position of each revision among those of its stack, from 1; `None` for those that are for one agent.
+fn count_within_stacks(revisions: &[NumberedRevision<'_>]) -> Vec<Option<i64>> {
+    let mut counts: BTreeMap<StackId, i64> = BTreeMap::new();
+    let mut count = |revision: &NumberedRevision<'_>| {
+        let count = counts.entry(revision.revision.stack).or_default();
+        *count += i64::from(revision.only_for.is_none());
+        revision.only_for.is_none().then_some(*count)
+    };
+    revisions.iter().map(&mut count).collect()
 }
 
 /// Returns the last revision of each stack that is for all agents.
