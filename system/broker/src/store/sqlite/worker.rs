@@ -165,7 +165,8 @@ mod tests {
 
     fn call(waited: Duration) -> (OperationCall<()>, oneshot::Receiver<Result<(), StoreError>>) {
         let (caller, result) = oneshot::channel();
-        let task = Task::new(Box::new(|_| Box::pin(async { Ok(()) })) as Operation<()>);
+        let operation: Operation<()> = Box::new(|_| Box::pin(std::future::ready(Ok(()))));
+        let task = Task::new(operation);
         (OperationCall { task, caller, queued_at: Instant::now() - waited }, result)
     }
 
