@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{Method, Uri};
 use jiff::Timestamp;
-use sindri_apiserver::{Admission, Fault, Gate, Request, Response};
+use sindri_apiserver::{Admission, Fault, Gate, Request, Response, StoredKey};
 
 use crate::exploration::{RequestFault, RequestFaults};
 use crate::journal::AGENT_USER_AGENT;
@@ -69,6 +69,8 @@ pub struct InjectionRule {
 pub struct RecordedRequest {
     /// Virtual time at which it arrived.
     pub at: Duration,
+    /// The same on the clock of the API server.
+    pub server_time: Timestamp,
     /// Method and path, followed by `dry-run` for a dry run and by `watch` for a watch, as in the trace.
     pub line: String,
 }
@@ -166,6 +168,19 @@ impl FaultInjector {
         self.state().requests.len()
     }
 
+    /// Returns when the client last listed the objects of the resource of this key, in its namespace, up to a time.
+    pub fn last_list(&self, key: &StoredKey, until: Timestamp) -> Option<Timestamp> {
+        let root = if key.group.is_empty() { "GET /api/".to_owned() } else { format!("GET /apis/{}/", key.group) };
+        let end = match &key.namespace {
+            Some(namespace) => format!("/namespaces/{namespace}/{}", key.plural),
+            None => format!("/{}", key.plural),
+        };
+        let is_list = |request: &&RecordedRequest| {
+            request.server_time <= until && request.line.starts_with(&root) && request.line.ends_with(&end)
+        };
+        self.state().requests.iter().rev().find(is_list).map(|request| request.server_time)
+    }
+
     /// Lists the requests of the client so far that match.
     pub fn requests(&self, pattern: &RequestPattern) -> Vec<RecordedRequest> {
         self.state().requests.iter().filter(|request| pattern.matches(&request.line)).cloned().collect()
@@ -197,13 +212,14 @@ impl ActiveRule {
 }
 
 impl Gate for FaultInjector {
-    fn admit(&self, _: Timestamp, request: &Request) -> Admission {
+    fn admit(&self, server_time: Timestamp, request: &Request) -> Admission {
         if !request.headers.user_agent.starts_with(&self.client) {
             return Admission::default();
         }
         let line = request_line(request);
         let mut state = self.state();
-        state.requests.push(RecordedRequest { at: Duration::from_nanos(libc_shim::now()), line: line.clone() });
+        let at = Duration::from_nanos(libc_shim::now());
+        state.requests.push(RecordedRequest { at, server_time, line: line.clone() });
         let scenario_fault = state.rules.iter_mut().find_map(|rule| match rule.apply(&line, false)? {
             InjectedFault::Server(fault) => Some(fault),
             InjectedFault::Panic => None,

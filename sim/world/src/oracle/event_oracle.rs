@@ -162,7 +162,7 @@ mod tests {
         for (value, is_true) in [("one", true), ("two", false)] {
             let expected = expect_value(value);
             let mut oracle = WriteOracle::new("east");
-            oracle.judge(&create_object(), &expected).expect("a declared object is written");
+            oracle.judge(&create_object(), &expected, |_, _| None).expect("a declared object is written");
             assert_eq!(judge_successes(&oracle, "east", &[success()], &expected).is_ok(), is_true, "{value}");
         }
     }
@@ -188,7 +188,7 @@ mod tests {
                 Write { key: Arc::new(b.clone()), at: at(5), uid: "8".to_owned(), after: applied, ..create_object() };
             let delete = Write { at: at(6), before: object.after.clone(), after: None, ..object.clone() };
             for write in [Some(&object), Some(&other), Some(&delete).filter(|_| is_deleted)].into_iter().flatten() {
-                oracle.judge(write, &expected).expect("the write is allowed");
+                oracle.judge(write, &expected, |_, _| None).expect("the write is allowed");
             }
             let judged = judge_successes(&oracle, "east", std::slice::from_ref(&success), &expected);
             assert_eq!(judged.is_ok(), is_true, "deleted: {is_deleted}");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use serde_json::Value;
 use sindri_agent::{AGENT_NAMESPACE, CHECKSUM_ANNOTATION, INVENTORY_LABEL, PRUNE_ANNOTATION, STACK_ANNOTATION};
 use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
@@ -13,6 +14,9 @@ use crate::declared_object::is_container_of;
 use crate::expected_state::{ExpectedStack, ExpectedState, Instruction};
 use crate::journal::{Operation, is_by_agent, is_copy, is_lease};
 use crate::object_key::from_stored_key;
+
+/// Longest time between the agent's look at the content of a namespace and its delete: one request may take this long.
+const CHECK_AGE_MAX: SignedDuration = SignedDuration::from_secs(30);
 
 /// A namespace that an agent deleted although its stack declares it. Correct only as the rollback of a pass that
 /// created it and then failed.
@@ -57,8 +61,10 @@ pub struct WriteOracle {
     created: BTreeMap<String, Timestamp>,
     /// UIDs of the objects that the agent wrote at least once.
     touched: BTreeSet<String>,
-    /// Objects that the agent deleted. It is responsible for everything that a deleted namespace takes with it.
-    deleted: BTreeSet<ObjectKey>,
+    /// Objects that the agent deleted, with the time. It is responsible for everything that a deleted namespace takes with it.
+    deleted: BTreeMap<ObjectKey, Timestamp>,
+    /// Times at which other clients created objects, by UID.
+    foreign_since: BTreeMap<String, Timestamp>,
     /// Objects that controllers of the cluster created by themselves.
     made_by_cluster: BTreeSet<String>,
     /// Namespaces in which other clients created an object, by its kind and name.
@@ -93,8 +99,13 @@ impl WriteOracle {
         Self { cluster: cluster.to_owned(), ..Self::default() }
     }
 
-    /// Judges one write.
-    pub fn judge(&mut self, write: &Write, expected: &ExpectedState) -> Result<(), Violation> {
+    /// Judges one write. `last_list` returns when the agent last listed the objects of a resource, up to a time.
+    pub fn judge(
+        &mut self,
+        write: &Write,
+        expected: &ExpectedState,
+        last_list: impl Fn(&StoredKey, Timestamp) -> Option<Timestamp>,
+    ) -> Result<(), Violation> {
         let key = from_stored_key(&write.key);
         if expected.has_ever_declared(&self.cluster, &key) {
             self.history.entry(key.clone()).or_default().push((write.at, write.after.clone()));
@@ -105,7 +116,7 @@ impl WriteOracle {
         }
         if !is_by_agent(write) {
             self.record_foreign(write, &key);
-            return self.judge_cascade(write, &key, expected);
+            return self.judge_cascade(write, &key, expected, last_list);
         }
         if is_own_object(&key) {
             self.touched.insert(write.uid.clone());
@@ -131,6 +142,7 @@ impl WriteOracle {
         if write.before.is_some() {
             return;
         }
+        self.foreign_since.insert(write.uid.clone(), write.at);
         match write.actor {
             // The claims of a StatefulSet hold data of people.
             Actor::Controller(_) if key.kind != "PersistentVolumeClaim" => {
@@ -151,28 +163,49 @@ impl WriteOracle {
 
     /// Judges a write of another client. A controller that empties a namespace, or deletes the custom resources of a
     /// CRD, which the agent deleted acts on behalf of the agent.
-    fn judge_cascade(&mut self, write: &Write, key: &ObjectKey, expected: &ExpectedState) -> Result<(), Violation> {
+    fn judge_cascade(
+        &mut self,
+        write: &Write,
+        key: &ObjectKey,
+        expected: &ExpectedState,
+        last_list: impl Fn(&StoredKey, Timestamp) -> Option<Timestamp>,
+    ) -> Result<(), Violation> {
         let is_deleted_by_controller = matches!(write.actor, Actor::Controller(_)) && write.after.is_none();
-        let Some(cause) = self.find_cause(key).filter(|_| is_deleted_by_controller) else { return Ok(()) };
+        let Some((cause, at)) = self.find_cause(key).filter(|_| is_deleted_by_controller) else { return Ok(()) };
         self.record_suspects(write, key, expected);
         let is_made_by_cluster = self.made_by_cluster.contains(&write.uid) || self.is_injected(key);
         let is_kept = write.before.as_deref().is_some_and(is_prune_disabled);
         let needs_approval = !is_made_by_cluster && (is_kept || !self.touched.contains(&write.uid));
         let is_permitted = expected.is_approved(&cause, key) || !is_kept && expected.needs_no_approval(&cause);
-        if needs_approval && !is_permitted {
+        if needs_approval && !is_permitted && !self.was_created_after_the_check(write, at, last_list) {
             let message = format!("the agent of {} deleted {cause}, and with it {key}", self.cluster);
             return Err(Violation { oracle: "nothing-foreign-touched", message });
         }
         Ok(())
     }
 
-    /// Finds the namespace or CRD whose deletion by the agent deletes an object too.
-    fn find_cause(&self, key: &ObjectKey) -> Option<ObjectKey> {
+    /// Returns true if another client created an object between the agent's last look at its namespace and the delete.
+    /// Kubernetes has no precondition for the content of a namespace, so that no client can know of it.
+    fn was_created_after_the_check(
+        &self,
+        write: &Write,
+        deleted: Timestamp,
+        last_list: impl Fn(&StoredKey, Timestamp) -> Option<Timestamp>,
+    ) -> bool {
+        let (Some(created), Some(listed)) = (self.foreign_since.get(&write.uid), last_list(&write.key, deleted)) else {
+            return false;
+        };
+        listed < *created && *created <= deleted && deleted.duration_since(listed) <= CHECK_AGE_MAX
+    }
+
+    /// Finds the namespace or CRD whose deletion by the agent deletes an object too, with the time of that deletion.
+    fn find_cause(&self, key: &ObjectKey) -> Option<(ObjectKey, Timestamp)> {
         let is_namespace_of_it = |deleted: &&ObjectKey| {
             deleted.kind == "Namespace" && key.namespace.as_deref() == Some(deleted.name.as_str())
         };
         let crd = || self.deleted_crds.get(&(key.group.clone(), key.kind.clone()));
-        self.deleted.iter().find(is_namespace_of_it).or_else(crd).cloned()
+        let cause = self.deleted.keys().find(is_namespace_of_it).or_else(crd)?;
+        Some((cause.clone(), self.deleted.get(cause).copied()?))
     }
 
     /// Records the deletion of an object that the newest revision of a stack declares.
@@ -214,7 +247,7 @@ impl WriteOracle {
             let message = format!("the agent of {} deleted {key}, which it had never written", self.cluster);
             return Err(Violation { oracle: "nothing-foreign-touched", message });
         }
-        self.deleted.insert(key.clone());
+        self.deleted.insert(key.clone(), write.at);
         let before = write.before.as_deref();
         if let Some(spec) = before.map(|before| &before["spec"]).filter(|_| key.kind == "CustomResourceDefinition") {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -327,5 +360,88 @@ impl WriteOracle {
             })
             .map(|(key, _)| from_stored_key(key))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use sindri_apiserver::Verb;
+
+    use super::*;
+    use crate::expected_state::{SubmittedRevision, TargetReason};
+
+    const STACK: &str = "01b8dac5-b412-7592-a5c9-359bf5002870";
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a small number")
+    }
+
+    fn write(second: i64, actor: Actor, object: &Value, is_delete: bool) -> Write {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let key = StoredKey {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespace: text(&object["metadata"]["namespace"]),
+            name: text(&object["metadata"]["name"]).unwrap_or_default(),
+        };
+        let state = Some(Arc::new(object.clone()));
+        let (before, after) = if is_delete { (state, None) } else { (None, state) };
+        let verb = if is_delete { Verb::Delete } else { Verb::Create };
+        let uid = format!("uid of {kind}");
+        Write {
+            at: at(second),
+            actor,
+            verb,
+            subresource: "",
+            key: Arc::new(key),
+            uid,
+            resource_version: 1,
+            before,
+            after,
+        }
+    }
+
+    /// Deletes a namespace at second 20 and with it an object that a person created at second 10; the agent listed the
+    /// objects last at the given second.
+    fn judge_delete_of_a_namespace(listed: Option<i64>) -> Result<(), Violation> {
+        let text = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
+        let mut stack = ExpectedStack::new(STACK.parse().expect("a valid id"));
+        stack.instructions.push(Instruction::Submit(SubmittedRevision::from_bundle(text, at(1))));
+        stack.target("east", TargetReason::Id);
+        stack.instructions.push(Instruction::Remove { agent: None, deletes_objects: true, instructed: at(5) });
+        let mut expected = ExpectedState::default();
+        expected.stacks.insert("shop".to_owned(), stack);
+        let agent = Actor::Client { user_agent: "sindri-agent/1".to_owned(), field_manager: String::new() };
+        let person = Actor::Client { user_agent: "kubectl/1".to_owned(), field_manager: String::new() };
+        let controller = Actor::Controller("namespace-controller");
+        let namespace =
+            json!({"kind": "Namespace", "metadata": {"name": "shop", "annotations": {STACK_ANNOTATION: STACK}}});
+        let object = json!({"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}});
+        let mut oracle = WriteOracle::new("east");
+        let last_list = |_: &StoredKey, _| listed.map(at);
+        let writes = [
+            write(2, agent.clone(), &namespace, false),
+            write(10, person, &object, false),
+            write(20, agent, &namespace, true),
+            write(21, controller, &object, true),
+        ];
+        writes.iter().try_for_each(|write| oracle.judge(write, &expected, last_list))
+    }
+
+    #[test]
+    fn an_object_that_the_agent_could_not_see_before_the_delete_of_its_namespace_is_no_violation() {
+        judge_delete_of_a_namespace(Some(9)).expect("it was created after the last look");
+    }
+
+    #[test]
+    fn an_object_that_the_agent_saw_or_could_have_seen_is_a_violation() {
+        for listed in [None, Some(15), Some(-15)] {
+            let violation = judge_delete_of_a_namespace(listed).expect_err("it was deleted with the namespace");
+            assert_eq!(violation.oracle, "nothing-foreign-touched", "{listed:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sindri_agent::Settings;
-use sindri_apiserver::{Actor, ApiServer, ControllerDelays, Fault, Request, SharedServer, Write};
+use sindri_apiserver::{Actor, ApiServer, ControllerDelays, Fault, Request, SharedServer, StoredKey, Write};
 use sindri_model::Pak;
 use tokio::sync::mpsc;
 
@@ -243,7 +243,8 @@ impl SimulatedWorld {
             for write in cluster.server.with(ApiServer::take_journal) {
                 cluster.faults.trace(&describe_write(&write));
                 cluster.agent_writes.extend(AgentWrite::from_write(&write));
-                cluster.oracle.judge(&write, &expected).map_err(StepError::Violation)?;
+                let last_list = |key: &StoredKey, until| cluster.faults.last_list(key, until);
+                cluster.oracle.judge(&write, &expected, last_list).map_err(StepError::Violation)?;
             }
         }
         Ok(())
