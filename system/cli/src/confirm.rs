@@ -8,7 +8,7 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// Terminal of the process, whatever its standard output and error are.
+/// Terminal of the process, also if its standard output and error are redirected.
 const TERMINAL: &str = "/dev/tty";
 /// Limit on the length of an answer.
 const ANSWER_BYTES_MAX: u64 = 1024;

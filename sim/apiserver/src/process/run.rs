@@ -99,7 +99,7 @@ impl Process {
         process
     }
 
-    /// Hands input to the process. Returns true if it was interrupted, so that it no longer sleeps.
+    /// Passes input to the process. Returns true if it was interrupted, so that it no longer sleeps.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> bool {
         let Some(terminal) = &mut self.terminal else {
             self.input.extend_from_slice(bytes);
@@ -144,7 +144,7 @@ impl Process {
         (self.exit_code, self.has_exited) = (exit_code, true);
     }
 
-    /// Returns the next step. After [`Step::Read`] the caller hands in input, or its end, and asks again.
+    /// Returns the next step. After [`Step::Read`] the caller passes input, or its end, and asks again.
     pub(crate) fn next(&mut self) -> Step {
         loop {
             if let Some(step) = self.steps.pop_front() {

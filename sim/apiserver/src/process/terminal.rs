@@ -1,4 +1,4 @@
-//! A terminal between a client and a process: it shows what is typed, and hands over whole lines.
+//! A terminal between a client and a process: it shows what is typed, and passes on whole lines.
 
 /// Longest line in bytes; what is typed beyond is dropped.
 const LINE_BYTES_MAX: usize = 4096;

@@ -1,7 +1,7 @@
 //! Headers of streams, compressed with zlib and a preset dictionary.
 //!
 //! All blocks of a direction are one compressed stream. The library that inflates it has no preset dictionaries, so that
-//! the dictionary is handed to it as an uncompressed block before the first one. What the server writes is not compressed.
+//! the dictionary is handed to it as an uncompressed block before the first one. The headers that the server writes are not compressed.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -14,7 +14,7 @@ const HEADERS_BYTES_MAX: usize = 64 * 1024;
 const HAS_DICTIONARY: u8 = 0x20;
 /// Beginning of a zlib stream with a preset dictionary: the bytes that Go's compressor writes.
 const BEGIN: [u8; 2] = [0x78, 0xf9];
-/// Empty uncompressed block, after which a decompressor hands out what it has.
+/// Empty uncompressed block, after which a decompressor returns all that it has.
 const FLUSH: [u8; 5] = [0, 0, 0, 0xff, 0xff];
 
 /// Names, in lower case, and values.

@@ -1,6 +1,6 @@
 //! Assignments that a change of labels, annotations or registrations would end, for the question before it.
 //!
-//! An explicit target keeps its assignment. What the key may not read counts as lost.
+//! An explicit target keeps its assignment. Objects that the key may not read count as lost.
 
 use sindri_model::wire::{Agent, AgentTarget, Stack, StackOverview};
 use sindri_model::{AgentId, StackId};

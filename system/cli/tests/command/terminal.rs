@@ -88,7 +88,7 @@ fn a_question_is_asked_although_the_output_is_redirected() {
 }
 
 #[test]
-fn whatever_takes_objects_away_asks_and_what_takes_nothing_away_does_not() {
+fn a_command_that_takes_objects_away_asks_and_one_that_takes_nothing_away_does_not() {
     let broker = Broker::start();
     let agent = Agent::active(&broker, "east", "prod");
     for (noun, name) in [("agent", "east"), ("stack", "web")] {

@@ -149,7 +149,7 @@ impl SpdyForwarding<'_> {
         }
     }
 
-    /// Hands input to the server of a connection, and writes its output.
+    /// Passes input to the server of a connection, and writes its output.
     fn receive(&mut self, stream: u32, handle: impl FnOnce(&mut PortServer) -> PortOutput) {
         let Some(pair) = self.connections.values_mut().find(|pair| pair.data == Some(stream)) else { return };
         let Some(server) = &mut pair.server else { return };

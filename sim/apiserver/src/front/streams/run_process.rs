@@ -74,7 +74,7 @@ enum Waited {
     ContainerEnded,
 }
 
-/// Waits for input, or during a pause for its end, and hands input to the process.
+/// Waits for input, or during a pause for its end, and passes input to the process.
 async fn wait(
     server: &SharedServer,
     place: &Place,

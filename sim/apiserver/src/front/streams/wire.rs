@@ -66,7 +66,7 @@ impl Wire {
 /// A SPDY connection with a client.
 pub(super) struct SpdyWire {
     wire: Wire,
-    /// Streams of the connection. What is written to them is sent by [`Self::flush`].
+    /// Streams of the connection. [`Self::flush`] sends the bytes written to them.
     pub(super) connection: Connection,
     events: VecDeque<Event>,
 }
