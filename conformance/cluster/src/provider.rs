@@ -16,6 +16,8 @@ pub struct Options {
     pub version: Version,
     /// True for an API server without controllers, scheduler and node.
     pub pristine: bool,
+    /// True for controllers of workloads, and a node on which pods run, where a cluster can be without them.
+    pub runs_pods: bool,
     /// Port of the API server; `None`: a free one.
     pub port: Option<u16>,
     /// Directory to create for its files; `None`: one in the directory for temporary files.
@@ -45,6 +47,9 @@ pub trait Cluster: Send {
 
     /// Checks that it still runs.
     fn check(&mut self) -> Result<(), ClusterError>;
+
+    /// Returns true if pods run in it.
+    fn runs_pods(&self) -> bool;
 
     /// Its processes on this machine, with their names, for measurements.
     fn processes(&self) -> Vec<(String, u32)> {

@@ -60,7 +60,8 @@ impl Provider for SimProvider {
         let mut arguments: Vec<std::ffi::OsString> =
             ["serve", "--port", &port, "--kubeconfig"].map(Into::into).to_vec();
         arguments.push(kubeconfig.clone().into());
-        if self.full {
+        let full = self.full || options.runs_pods;
+        if full {
             arguments.extend(["--cert-dir".into(), directory.path().into()]);
         } else {
             arguments.extend(["--plain-http", "--without-workloads", "--nodes=0"].map(Into::into));
@@ -72,7 +73,7 @@ impl Provider for SimProvider {
         let file = |name: &str| {
             let path = directory.path().join(name);
             let read = std::fs::read_to_string(&path).map_err(|error| ClusterError::from_io(&path, &error));
-            self.full.then_some(read).transpose()
+            full.then_some(read).transpose()
         };
         let access = Access {
             server,
@@ -82,7 +83,7 @@ impl Provider for SimProvider {
             kubeconfig,
             context: None,
         };
-        Ok(Box::new(SimCluster { program, access, _directory: directory }))
+        Ok(Box::new(SimCluster { program, access, full, _directory: directory }))
     }
 }
 
@@ -90,6 +91,7 @@ impl Provider for SimProvider {
 struct SimCluster {
     program: OwnedProcess,
     access: Access,
+    full: bool,
     _directory: GuardedDirectory,
 }
 
@@ -104,6 +106,10 @@ impl Cluster for SimCluster {
 
     fn check(&mut self) -> Result<(), ClusterError> {
         if self.program.is_running() { Ok(()) } else { Err(ended("it ended unexpectedly".to_owned(), Vec::new())) }
+    }
+
+    fn runs_pods(&self) -> bool {
+        self.full
     }
 
     fn processes(&self) -> Vec<(String, u32)> {

@@ -257,7 +257,11 @@ impl Broker {
 
     /// Stores `pak` as the administrator's key unless there is one; returns true if it did.
     pub async fn create_admin_key(&self, pak: &Pak) -> Result<bool, StoreError> {
-        self.store.create_admin_key(self.write_context(), KeyRecord::from(pak)).await
+        let is_created = self.store.create_admin_key(self.write_context(), KeyRecord::from(pak)).await?;
+        if is_created {
+            self.throttle.record_success(pak.short());
+        }
+        Ok(is_created)
     }
 
     /// Checks that the encryption key decrypts the stored subscriptions; call it before the broker serves. The inner error

@@ -95,6 +95,10 @@ impl Cluster for ContainerCluster {
         &self.access
     }
 
+    fn runs_pods(&self) -> bool {
+        false
+    }
+
     fn version(&self) -> &str {
         self.version.release()
     }

@@ -68,11 +68,14 @@ impl<'a> DirectPoll<'a> {
     pub(crate) async fn respond(self) -> Response {
         let Self { broker, poll, accepts_gzip, request, actor, client, started } = self;
         let id = request.id.clone();
-        let response = scope(request, respond_to_poll(broker, poll)).await;
-        let response = response.unwrap_or_else(IntoResponse::into_response);
-        let mut response = compress_response(response, accepts_gzip);
-        response.extensions_mut().insert(actor);
-        record_response(&broker.metrics, (&Method::GET, Some(ROUTE), client), started, &response);
+        let respond = async {
+            let response = respond_to_poll(broker, poll).await.unwrap_or_else(IntoResponse::into_response);
+            let mut response = compress_response(response, accepts_gzip);
+            response.extensions_mut().insert(actor);
+            record_response(&broker.metrics, (&Method::GET, Some(ROUTE), client), started, &response);
+            response
+        };
+        let mut response = scope(request, respond).await;
         response.headers_mut().insert(REQUEST_ID, id);
         response
     }
