@@ -87,10 +87,6 @@ impl Cluster for ExistingCluster {
         &self.access
     }
 
-    fn runs_pods(&self) -> bool {
-        true
-    }
-
     fn version(&self) -> &str {
         &self.version
     }

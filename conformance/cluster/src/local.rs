@@ -62,10 +62,6 @@ impl Cluster for LocalCluster {
         &self.access
     }
 
-    fn runs_pods(&self) -> bool {
-        false
-    }
-
     fn version(&self) -> &str {
         self.version.release()
     }

@@ -16,7 +16,7 @@ pub struct Options {
     pub version: Version,
     /// True for an API server without controllers, scheduler and node.
     pub pristine: bool,
-    /// True for controllers of workloads, and a node on which pods run, where a cluster can be without them.
+    /// True for controllers of workloads and a node on which pods run; only the simulated API server can be without them.
     pub runs_pods: bool,
     /// Port of the API server; `None`: a free one.
     pub port: Option<u16>,
@@ -47,9 +47,6 @@ pub trait Cluster: Send {
 
     /// Checks that it still runs.
     fn check(&mut self) -> Result<(), ClusterError>;
-
-    /// Returns true if pods run in it.
-    fn runs_pods(&self) -> bool;
 
     /// Its processes on this machine, with their names, for measurements.
     fn processes(&self) -> Vec<(String, u32)> {

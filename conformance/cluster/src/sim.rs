@@ -83,7 +83,7 @@ impl Provider for SimProvider {
             kubeconfig,
             context: None,
         };
-        Ok(Box::new(SimCluster { program, access, full, _directory: directory }))
+        Ok(Box::new(SimCluster { program, access, _directory: directory }))
     }
 }
 
@@ -91,7 +91,6 @@ impl Provider for SimProvider {
 struct SimCluster {
     program: OwnedProcess,
     access: Access,
-    full: bool,
     _directory: GuardedDirectory,
 }
 
@@ -106,10 +105,6 @@ impl Cluster for SimCluster {
 
     fn check(&mut self) -> Result<(), ClusterError> {
         if self.program.is_running() { Ok(()) } else { Err(ended("it ended unexpectedly".to_owned(), Vec::new())) }
-    }
-
-    fn runs_pods(&self) -> bool {
-        self.full
     }
 
     fn processes(&self) -> Vec<(String, u32)> {

@@ -95,10 +95,6 @@ impl Cluster for ContainerCluster {
         &self.access
     }
 
-    fn runs_pods(&self) -> bool {
-        false
-    }
-
     fn version(&self) -> &str {
         self.version.release()
     }
