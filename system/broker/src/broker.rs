@@ -275,13 +275,12 @@ impl Broker {
         })
     }
 
-    /// Checks that the newest bundle can be decrypted, if it is encrypted; call it before the broker serves.
+    /// Checks that encrypted bundles can be decrypted, if there are any; call it before the broker serves.
     pub async fn check_bundle_cipher(&self) -> Result<Result<(), BundleDecryptionError>, StoreError> {
-        let Some((revision, stored)) = self.store.get_newest_bundle().await? else { return Ok(Ok(())) };
+        let Some((revision, stored)) = self.store.get_encrypted_bundle().await? else { return Ok(Ok(())) };
         Ok(match &self.bundle_cipher {
             Some(cipher) => cipher.decrypt(revision, &stored).map(drop),
-            None if is_encrypted(&stored) => Err(BundleDecryptionError(revision)),
-            None => Ok(()),
+            None => Err(BundleDecryptionError(revision)),
         })
     }
 

@@ -40,8 +40,9 @@ pub fn with_request_id<R>(read: impl FnOnce(Option<&str>) -> R) -> R {
 }
 
 /// Runs a future with this request as the current one.
-pub async fn scope<F: Future>(request: RequestContext, future: F) -> F::Output {
-    CURRENT.scope(request, future).await
+pub fn scope<F: Future>(request: RequestContext, future: F) -> impl Future<Output = F::Output> {
+    // No async function, which would have room for the future twice.
+    CURRENT.scope(request, future)
 }
 
 /// Returns the current request as a revision that it submits has it.

@@ -65,18 +65,17 @@ impl<'a> DirectPoll<'a> {
     }
 
     /// Responds to the poll, at once or after its wait.
-    pub(crate) async fn respond(self) -> Response {
+    pub(crate) fn respond(self) -> impl Future<Output = Response> {
         let Self { broker, poll, accepts_gzip, request, actor, client, started } = self;
         let id = request.id.clone();
-        let respond = async {
+        let respond = async move {
             let response = respond_to_poll(broker, poll).await.unwrap_or_else(IntoResponse::into_response);
             let mut response = compress_response(response, accepts_gzip);
             response.extensions_mut().insert(actor);
             record_response(&broker.metrics, (&Method::GET, Some(ROUTE), client), started, &response);
+            response.headers_mut().insert(REQUEST_ID, id);
             response
         };
-        let mut response = scope(request, respond).await;
-        response.headers_mut().insert(REQUEST_ID, id);
-        response
+        scope(request, respond)
     }
 }

@@ -127,7 +127,7 @@ pub const LIMITS_CONNECTIONS: Setting = Setting {
         "limits.connections",
         "limits-connections",
         SettingType::Count(1, 1_000_000),
-        "Maximum number of open connections; further ones wait",
+        "Maximum number of open connections; further ones take the places of those without an accepted key",
     )
 };
 /// Limit on open connections of one peer.
@@ -187,7 +187,7 @@ pub const RETENTION_EVENTS_DAYS: Setting = Setting {
         "retention.events_days",
         "retention-events-days",
         SettingType::Count(0, 36_500),
-        "Days for which events about superseded revisions are kept; 0 means for ever",
+        "Days for which events are kept, except the last of each agent about a newest revision; 0 means for ever",
     )
 };
 /// Time for which the audit log is kept.
@@ -399,10 +399,18 @@ fn is_database_url(text: &str) -> bool {
 
 /// Masks the password between the user name and the last `@`, and a parameter `password`.
 fn mask_password(url: &str) -> String {
-    let (url, parameters) = url.split_once('?').map_or((url, None), |(url, rest)| (url, Some(rest)));
+    // A password may contain a question mark: the parameters begin behind the host.
+    let (url, parameters) = match url.rsplit_once('?') {
+        Some((before, after)) if !after.contains('@') => (before, Some(after)),
+        Some(_) | None => (url, None),
+    };
     let mut masked_url = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (user, host))) => {
-            let user = user.split_once(':').map_or(user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
+            let user = match user.split_once(':') {
+                Some((name, _)) => format!("{name}:{MASK}"),
+                None if user.contains('?') => MASK.to_owned(),
+                None => user.to_owned(),
+            };
             format!("{scheme}://{user}@{host}")
         }
         None => url.to_owned(),
@@ -448,6 +456,9 @@ mod tests {
         for (url, shown) in [
             ("sqlite:a.db", "sqlite:a.db"),
             ("postgres://me@host/db", "postgres://me@host/db"),
+            ("postgres://me:se?cret@host/db", "postgres://me:***@host/db"),
+            ("postgres://me:se?cret@host/db?sslmode=require", "postgres://me:***@host/db?sslmode=require"),
+            ("postgres://host/db?password=se@cret", "postgres://***@cret"),
             ("postgres://me:se:cr@et@host:1/db?sslmode=require", "postgres://me:***@host:1/db?sslmode=require"),
             ("postgres://host/db?user=me&password=secret", "postgres://host/db?user=me&password=***"),
         ] {

@@ -108,7 +108,8 @@ async fn serve_connection<S>(
     let client = Client { address: client.or(peer), key_accepted };
     match tls {
         None => serve_http(stream, client, context, shutdown).await,
-        Some(tls) => serve_encrypted(stream, tls, client, context, shutdown).await,
+        // Boxed: a connection without TLS would have room for one with TLS, and thousands wait.
+        Some(tls) => Box::pin(serve_encrypted(stream, tls, client, context, shutdown)).await,
     }
 }
 
@@ -193,7 +194,8 @@ fn respond<'a>(
         }
         None => Either::Right(context.router.clone().call(into_request(context, client, head, incoming))),
     };
-    async move { Ok(response.await?.map(|body| ResponseBody::new(body, guard))) }
+    // No async block, which would have room for the future twice.
+    response.map(|response| response.map(|response| response.map(|body| ResponseBody::new(body, guard))))
 }
 
 fn into_request(context: &ServerContext, client: &Client, mut head: Parts, incoming: Incoming) -> Request<Body> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::serve::Listener;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{ServerContext, serve_in_place};
@@ -18,6 +19,9 @@ use crate::api::router;
 use crate::broker::Broker;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
+
+/// Shortest time between two warnings about the limit on connections.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Options of a server.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +91,7 @@ where
     let mut background = JoinSet::new();
     background.spawn(broker.clone().run_background());
     let (mut connections, room) = (JoinSet::new(), Room::new(limits.connections_max));
+    let mut warned_at = None;
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
@@ -97,7 +102,7 @@ where
                 let (tls, was_full, place) = (options.tls.as_ref().map(Tls::acceptor), room.is_full(), room.enter());
                 connections.spawn(serve_in_place(stream, peer.ip(), tls, context.clone(), stopping.clone(), place));
                 if !was_full && room.is_full() {
-                    report_full(&metrics);
+                    report_full(&metrics, &mut warned_at);
                 }
             }
         }
@@ -125,9 +130,14 @@ async fn await_connections(mut connections: JoinSet<()>, time_max: Duration) {
     }
 }
 
-/// Reports that further connections take the places of others.
-fn report_full(metrics: &Metrics) {
+/// Counts that further connections take the places of others, and reports it once per minute.
+fn report_full(metrics: &Metrics, warned_at: &mut Option<Instant>) {
     metrics.record_connections_full();
+    let now = Instant::now();
+    if warned_at.is_some_and(|last| now.duration_since(last) < WARNING_INTERVAL) {
+        return;
+    }
+    *warned_at = Some(now);
     tracing::warn!("the limit on connections is reached: those without an accepted key are closed for new ones");
 }
 

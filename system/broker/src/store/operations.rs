@@ -432,7 +432,7 @@ operations! {
     Write rewrite_bundles(after: Sequence, limit: i64, rewrite: RewriteBundle) -> Option<Sequence>
         = tables::revisions::rewrite;
     /// Returns the newest revision with a bundle, and the stored text of it, to check that the key decrypts it.
-    Read get_newest_bundle() -> Option<(RevisionId, String)> = tables::revisions::get_newest_stored;
+    Read get_encrypted_bundle() -> Option<(RevisionId, String)> = tables::revisions::get_newest_encrypted;
 
     /// Creates a webhook subscription.
     Write create_webhook(context: WriteContext, webhook: WebhookRecord) -> () = webhooks::subscriptions::create;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sindri_broker::{
-    AuditFilter, ListScope, Page, PostgresStore, RecordKind, Store, StoreChange, StoreError, WriteContext,
+    AuditFilter, ListScope, NewRevision, Page, PostgresStore, RecordKind, Store, StoreChange, StoreError, WriteContext,
 };
 use sindri_model::wire::{AgentStatus, ApprovalRequest, EventStatus, UpdateAgentRequest};
 use sindri_model::{ApprovalId, EventId, RevisionId, Sequence, StackId};
@@ -25,6 +25,7 @@ contracts!(
     sequences_become_visible_in_their_order,
     concurrent_submissions_have_the_same_results_as_single_ones,
     removing_a_target_during_a_poll_loses_no_removal,
+    a_deletion_marker_during_a_poll_is_not_lost,
 );
 
 async fn sequences_become_visible_in_their_order(world: World) {
@@ -134,6 +135,37 @@ async fn removing_a_target_during_a_poll_loses_no_removal(world: World) {
             removals.push(world.store.get_revision(id).await.unwrap().revision.stack_id);
         }
         assert_eq!(removals.contains(&stack), received, "round {round}");
+    }
+}
+
+async fn a_deletion_marker_during_a_poll_is_not_lost(world: World) {
+    let [agent] = world.add_agents().await;
+    for round in 0..20 {
+        // Many large stacks, so that the poll takes its time.
+        let mut stacks = Vec::new();
+        for number in 0..5 {
+            let stack = world.add_stack(&format!("stack-{round}-{number}")).await;
+            let text = format!("a: {}", "x".repeat(20_000));
+            world.store.append_revision(write_context(), revision(stack, &text)).await.unwrap();
+            world.target(agent, stack).await.unwrap();
+            stacks.push(stack);
+        }
+        let markers = stacks.iter().map(|stack| {
+            let marker = NewRevision { yaml_content: String::new(), is_deletion_marker: true, ..revision(*stack, "") };
+            world.store.append_revision(write_context(), marker)
+        });
+        let (delivered, markers) = tokio::join!(world.store.deliver_target_state(agent), join_all(markers));
+        markers.into_iter().for_each(|marker| drop(marker.unwrap()));
+        let later = world.store.deliver_target_state(agent).await.unwrap();
+        for target in delivered.unwrap().revisions.iter().filter(|target| !target.revision.is_deletion_marker) {
+            let stack = target.revision.stack_id;
+            let removal = later.revisions.iter().find(|target| target.revision.stack_id == stack);
+            assert!(removal.is_some_and(|target| target.revision.is_deletion_marker), "round {round}: {stack}");
+        }
+        for target in later.revisions {
+            let success = event(agent, target.revision.id, EventStatus::Success);
+            world.store.record_event(write_context(), success).await.unwrap();
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::support::{ALL, World, at, contracts, entropy, event, revision, write_
 contracts!(
     the_summary_of_a_report_is_stored_and_removed_with_the_stack,
     a_failure_has_the_message_of_its_event_until_conditions_follow,
+    reports_count_again_after_a_removal_that_was_cancelled,
     a_deleted_stack_is_there_until_its_removal_is_confirmed,
     a_filter_leaves_out_other_generators_and_stacks,
     numbers_of_revisions_count_up_in_each_stack_and_stay_after_retention,
@@ -72,6 +73,28 @@ async fn a_failure_has_the_message_of_its_event_until_conditions_follow(world: W
     let conditions = report(first.id, &[("Applied", True, "")]);
     world.store.record_stack_status(write_context(), agent, stack, conditions).await.unwrap();
     assert_eq!(read(&world, None, None).await.assignments[0].reported.outcome, None);
+}
+
+async fn reports_count_again_after_a_removal_that_was_cancelled(world: World) {
+    let (agent, stack) = received(&world).await;
+    let first = world.submit(stack).await;
+    world.poll(agent).await;
+    world.store.remove_target(write_context(), agent, stack).await.unwrap();
+    let removal = world.only_removal(agent).await;
+    let waits = || report(removal, &[("Deleting", True, "a finalizer")]);
+    world.store.record_stack_status(write_context(), agent, stack, waits()).await.unwrap();
+    world.report(agent, removal, EventStatus::Failure).await.unwrap();
+    world.target(agent, stack).await.unwrap();
+    // Sent before the agent knew of it.
+    world.store.record_stack_status(write_context(), agent, stack, waits()).await.unwrap();
+    world.report(agent, removal, EventStatus::Failure).await.unwrap();
+    assert_eq!(read(&world, None, None).await.assignments[0].reported.outcome, None);
+    world.report(agent, first.id, EventStatus::Success).await.unwrap();
+    let outcome = read(&world, None, None).await.assignments[0].reported.outcome.clone().unwrap();
+    assert_eq!((outcome.sequence, outcome.succeeded), (first.sequence_id, true));
+    let ready = report(first.id, &[("Applied", True, ""), ("Ready", True, "")]);
+    world.store.record_stack_status(write_context(), agent, stack, ready).await.unwrap();
+    assert_eq!(phases(&read(&world, None, None).await), [Some((first.sequence_id, ReportedPhase::Ready))]);
 }
 
 async fn a_deleted_stack_is_there_until_its_removal_is_confirmed(world: World) {

@@ -1,4 +1,4 @@
-//! Extractor of the context of a write: who makes it, when, from where, and with which idempotency key.
+//! Extractors of the context of a write: who makes it, when, from where, and, if it creates a record, with which idempotency key.
 
 use axum::extract::FromRequestParts;
 use http::header::USER_AGENT;
@@ -12,7 +12,7 @@ use super::connection_info::PeerAddress;
 use super::describe::{DescribeRequest, Operation, parameter};
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
-use crate::store::WriteContext;
+use crate::store::{KeyHolder, WriteContext};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
@@ -23,20 +23,47 @@ impl FromRequestParts<Broker> for WriteContext {
 
     async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, ErrorResponse> {
         let Actor { holder, .. } = Actor::from_request_parts(parts, broker).await?;
-        let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        Ok(Self {
-            actor: Some(holder),
-            peer: parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0),
-            user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
-            request: sindri_traces::current_origin(),
-            idempotency_key: read_idempotency_key(parts)?,
-            process: parts.headers.get(PROCESS_HEADER).and_then(|value| value.to_str().ok()).map(str::to_owned),
-            ..broker.write_context()
-        })
+        if parts.headers.contains_key(IDEMPOTENCY_KEY) {
+            let message = "this operation has no Idempotency-Key: only those that create a record have one";
+            return Err(ErrorResponse::bad_request("idempotency_key_unsupported", message));
+        }
+        Ok(read_context(parts, broker, holder, None))
+    }
+}
+
+/// Context of a write that creates a record. A retry with the same idempotency key creates no second one.
+pub(crate) struct CreateContext(pub WriteContext);
+
+impl FromRequestParts<Broker> for CreateContext {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, ErrorResponse> {
+        let Actor { holder, .. } = Actor::from_request_parts(parts, broker).await?;
+        let idempotency_key = read_idempotency_key(parts)?;
+        Ok(Self(read_context(parts, broker, holder, idempotency_key)))
+    }
+}
+
+fn read_context(parts: &Parts, broker: &Broker, holder: KeyHolder, idempotency_key: Option<String>) -> WriteContext {
+    let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+    WriteContext {
+        actor: Some(holder),
+        peer: parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0),
+        user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
+        request: sindri_traces::current_origin(),
+        idempotency_key,
+        process: parts.headers.get(PROCESS_HEADER).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        ..broker.write_context()
     }
 }
 
 impl DescribeRequest for WriteContext {
+    fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
+        operation.errors.insert(400);
+    }
+}
+
+impl DescribeRequest for CreateContext {
     fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
         let schema = json!({"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX});
         let description =

@@ -12,13 +12,14 @@ use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
+use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
 use crate::oidc::is_person_name;
 use crate::store::{RecordKind, WriteContext};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    context: WriteContext,
+    CreateContext(context): CreateContext,
     JsonBody(request): JsonBody<NewAdmin>,
 ) -> Result<Created<AdminWithPak>, ErrorResponse> {
     check_name("name", &request.name)?;

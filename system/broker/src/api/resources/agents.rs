@@ -23,6 +23,7 @@ use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, HeartbeatAccepted, NoContent};
+use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
 use crate::store::{Heartbeat, KeyAccess, KeyHolder, RecordKind, StoreError, WriteContext};
 
@@ -39,7 +40,7 @@ pub(crate) async fn read_identity(actor: Actor) -> Json<AuthResponse> {
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    context: WriteContext,
+    CreateContext(context): CreateContext,
     JsonBody(request): JsonBody<CreateAgentRequest>,
 ) -> Result<Created<CreateAgentResponse>, ErrorResponse> {
     check_agent_name("name", &request.name)?;
@@ -122,9 +123,14 @@ pub(crate) async fn update(
     actor.check_admin_or_agent(agent)?;
     check_optional(changes.name.as_deref(), |name| check_agent_name("name", name))?;
     check_optional(changes.cluster_name.as_deref(), |name| check_agent_name("cluster_name", name))?;
-    if !actor.is_admin() && has_changes(&broker.store.get_agent(agent).await?, &changes) {
-        let message = "only an administrator changes the name, the cluster or the status of an agent";
-        return Err(ErrorResponse::admin_required(message));
+    if !actor.is_admin() {
+        let current = broker.store.get_agent(agent).await?;
+        if has_changes(&current, &changes) {
+            let message = "only an administrator changes the name, the cluster or the status of an agent";
+            return Err(ErrorResponse::admin_required(message));
+        }
+        // Nothing is written back: an administrator may change the record at the same time.
+        return Ok(Json(broker.memory.heartbeats.apply_to(current)));
     }
     Ok(Json(broker.memory.heartbeats.apply_to(broker.store.update_agent(context, agent, changes).await?)))
 }

@@ -15,8 +15,9 @@ use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::ListParams;
 use crate::api::http::response::Created;
+use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
-use crate::store::{KeyHolder, WriteContext};
+use crate::store::KeyHolder;
 
 /// Limit of a message. The rest is cut off, because an outcome must not be lost for the length of its message.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
@@ -25,7 +26,7 @@ pub(crate) async fn record(
     State(broker): State<Broker>,
     actor: Actor,
     PathParams(agent): PathParams<AgentId>,
-    context: WriteContext,
+    CreateContext(context): CreateContext,
     JsonBody(request): JsonBody<NewAgentEvent>,
 ) -> Result<Created<AgentEvent>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;

@@ -18,12 +18,13 @@ use crate::api::http::extract::{JsonBody, PathParams};
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
+use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
 use crate::store::{KeyHolder, RecordKind, WriteContext};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    context: WriteContext,
+    CreateContext(context): CreateContext,
     JsonBody(request): JsonBody<NewGenerator>,
 ) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
     check_name("name", &request.name)?;
@@ -68,14 +69,17 @@ pub(crate) async fn update(
     actor: Actor,
     PathParams(generator): PathParams<GeneratorId>,
     context: WriteContext,
-    JsonBody(changes): JsonBody<UpdateGeneratorRequest>,
+    JsonBody(mut changes): JsonBody<UpdateGeneratorRequest>,
 ) -> Result<Json<Generator>, ErrorResponse> {
     actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;
     check_optional(changes.name.as_deref(), |name| check_name("name", name))?;
     check_description(changes.description.as_deref())?;
-    if !actor.is_admin() && changes.is_active == Some(false) {
-        // A generator that is inactive does not get here, so it is active, and sends `true` with its whole record.
-        return Err(ErrorResponse::admin_required("only an administrator activates and deactivates generators"));
+    if !actor.is_admin() {
+        // A generator that is inactive does not get here. One that is active sends `true` with its whole record, which changes
+        // nothing: it may have been deactivated since its key was checked.
+        if changes.is_active.take() == Some(false) {
+            return Err(ErrorResponse::admin_required("only an administrator activates and deactivates generators"));
+        }
     }
     Ok(Json(broker.store.update_generator(context, generator, changes).await?))
 }

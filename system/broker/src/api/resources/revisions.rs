@@ -25,8 +25,9 @@ use crate::api::http::extract::{
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::ListParams;
 use crate::api::http::response::Created;
+use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
-use crate::store::{KeyHolder, NewRevision, WriteContext};
+use crate::store::{KeyHolder, NewRevision};
 
 const INVALID: &str = "invalid_deployment_object";
 
@@ -76,7 +77,7 @@ pub(crate) async fn submit(
     actor: Actor,
     PathParams(stack): PathParams<StackId>,
     QueryParams(marker): QueryParams<MarkerParam>,
-    mut context: WriteContext,
+    CreateContext(mut context): CreateContext,
     Submission(mut request): Submission,
 ) -> Result<Created<DeploymentObject>, ErrorResponse> {
     count_submission(&broker, actor)?;

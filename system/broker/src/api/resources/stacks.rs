@@ -16,13 +16,14 @@ use crate::api::http::extract::{JsonBody, PathParams, QueryParams};
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::ListParams;
 use crate::api::http::response::{Created, NoContent};
+use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
 use crate::store::{KeyHolder, ListScope, WriteContext};
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
     actor: Actor,
-    context: WriteContext,
+    CreateContext(context): CreateContext,
     JsonBody(request): JsonBody<NewStack>,
 ) -> Result<Created<Stack>, ErrorResponse> {
     actor.check_admin_or_generator(request.generator_id, Denial::StackGeneratorMismatch)?;

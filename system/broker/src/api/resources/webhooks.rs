@@ -20,6 +20,7 @@ use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::{Created, NoContent};
+use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
 use crate::event_types::EventType;
 use crate::store::{EncryptedParts, KeyHolder, StoreError, WebhookRecord, WriteContext};
@@ -63,7 +64,7 @@ impl DescribeResponse for CreatedWebhook {
 
 pub(crate) async fn create(
     State(broker): State<Broker>,
-    context: WriteContext,
+    CreateContext(context): CreateContext,
     JsonBody(request): JsonBody<CreateWebhookRequest>,
 ) -> Result<CreatedWebhook, ErrorResponse> {
     let settings = require_settings(&broker)?;

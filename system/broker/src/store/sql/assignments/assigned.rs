@@ -14,14 +14,15 @@ pub(crate) async fn is_assigned(session: &mut dyn Session, agent: AgentId, stack
 }
 
 /// Checks that a stack is assigned to an agent and that the revision belongs to both. Returns true if the agent has
-/// removed the stack, and the sequence of the revision.
+/// removed the stack, or no longer has to carry out the removal that the revision is, and the sequence of the revision.
 pub(crate) async fn check_revision(
     session: &mut dyn Session,
     agent: AgentId,
     stack: StackId,
     revision: RevisionId,
 ) -> Result<(bool, Sequence), StoreError> {
-    let sql = "SELECT confirmed, sequence FROM assignments
+    let sql = "SELECT CASE WHEN is_deletion_marker = 1 AND (removal IS NULL OR removal <> sequence) THEN 1 ELSE confirmed END,
+                 sequence FROM assignments
                  LEFT JOIN revisions ON revisions.id = ?3 AND revisions.stack_id = assignments.stack_id
                    AND (revisions.agent_id IS NULL OR revisions.agent_id = assignments.agent_id)
                WHERE assignments.agent_id = ?1 AND assignments.stack_id = ?2";

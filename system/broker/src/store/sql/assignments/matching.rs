@@ -102,7 +102,12 @@ async fn update(
 async fn assign(session: &mut dyn Session, pairs: BTreeSet<Pair>) -> Result<(), StoreError> {
     let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
                INSERT INTO assignments (agent_id, stack_id, wanted) SELECT agent_id, stack_id, 1 FROM batch WHERE true
-               ON CONFLICT (agent_id, stack_id) DO UPDATE SET wanted = 1";
+               ON CONFLICT (agent_id, stack_id) DO UPDATE SET wanted = 1, reported = NULL, succeeded = 0, reported_at = NULL,
+                 status_sequence = NULL, status_summary = NULL";
+    execute_batch(session, sql, to_rows(&pairs)).await?;
+    // Reports about a removal have a higher sequence than the revision that the agent has again.
+    let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
+               DELETE FROM stack_status WHERE (agent_id, stack_id) IN (SELECT agent_id, stack_id FROM batch)";
     execute_batch(session, sql, to_rows(&pairs)).await?;
     let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
                UPDATE assignments SET removal = NULL, confirmed = 0
@@ -196,9 +201,11 @@ pub(crate) async fn handle_appended_revisions(
     let rows = |stacks: Vec<(&StackId, &NewestSequence)>| {
         stacks.into_iter().map(|(stack, newest)| row![*stack, newest.sequence]).collect()
     };
+    // `received` is no condition but part of the value: a poll may deliver the stack at the same time, and only a row that
+    // matches waits for it and is read again.
     let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
-               UPDATE assignments SET removal = batch.sequence, confirmed = 0 FROM batch
-               WHERE assignments.stack_id = batch.stack_id AND received = 1 AND (wanted = 1 OR removal IS NULL)";
+               UPDATE assignments SET removal = CASE WHEN received = 1 THEN batch.sequence END, confirmed = 0 FROM batch
+               WHERE assignments.stack_id = batch.stack_id AND (wanted = 1 OR removal IS NULL)";
     execute_batch(session, sql, rows(markers)).await?;
     let sql = "WITH batch (stack_id, sequence) AS ({TEXT, BIGINT})
                UPDATE assignments SET removal = NULL, confirmed = 0 FROM batch

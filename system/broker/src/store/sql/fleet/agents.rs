@@ -62,11 +62,8 @@ pub(crate) async fn update(
     agent: AgentId,
     changes: UpdateAgentRequest,
 ) -> Result<Agent, StoreError> {
-    // A change of the status ends a waiting poll, like a change of the target state.
-    let version = match changes.status {
-        Some(_) => Some(counter::next_number(session).await?),
-        None => None,
-    };
+    // Before anything else: no other change comes between what is read and what is written back.
+    let version = counter::next_number(session).await?;
     let current = agents::get(session, agent).await?;
     let name = changes.name.as_ref().unwrap_or(&current.name);
     let cluster_name = changes.cluster_name.as_ref().unwrap_or(&current.cluster_name);
@@ -78,7 +75,8 @@ pub(crate) async fn update(
     let active = status == AgentStatus::Active;
     let sql = "UPDATE agents SET name = ?1, cluster_name = ?2, active = ?3, updated_at = ?4 WHERE id = ?5";
     execute(session, sql, values![name, cluster_name, active, context.time, agent]).await?;
-    if let Some(version) = version.filter(|_| status != current.status) {
+    if status != current.status {
+        // Ends a waiting poll, like a change of the target state.
         changes::record_target_change_at(session, agent, version).await?;
     }
     let details = json!(changes);

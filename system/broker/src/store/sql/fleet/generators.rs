@@ -48,10 +48,8 @@ pub(crate) async fn update(
     generator: GeneratorId,
     changes: UpdateGeneratorRequest,
 ) -> Result<Generator, StoreError> {
-    if changes.is_active.is_some() {
-        // Before anything else, because the keys of the generator change with it.
-        counter::next_number(session).await?;
-    }
+    // Before anything else: no other change comes between what is read and what is written back.
+    counter::next_number(session).await?;
     let current = generators::get(session, generator).await?;
     let name = changes.name.as_ref().unwrap_or(&current.name);
     let sql = "SELECT 1 FROM generators WHERE name = ?1 AND id <> ?2 AND deleted_at IS NULL";

@@ -133,13 +133,16 @@ async fn apply_outcome(
     if succeeded && revision.is_deletion_marker {
         confirm_removal(session, context, event, revision).await?;
     }
-    let sql = "WITH batch (reported, succeeded, reported_at, agent_id, stack_id)
-                 AS ({BIGINT, BIGINT, BIGINT, TEXT, TEXT})
+    // A removal that the agent no longer has to carry out has a higher sequence than the revision that it has again.
+    let sql = "WITH batch (reported, succeeded, reported_at, agent_id, stack_id, is_removal)
+                 AS ({BIGINT, BIGINT, BIGINT, TEXT, TEXT, BIGINT})
                UPDATE assignments SET reported = batch.reported, succeeded = batch.succeeded,
                  reported_at = batch.reported_at
                FROM batch WHERE assignments.agent_id = batch.agent_id AND assignments.stack_id = batch.stack_id
-                 AND (assignments.reported IS NULL OR assignments.reported <= batch.reported)";
-    let row = row![revision.sequence, succeeded, event.created_at, event.agent_id, revision.stack];
+                 AND (assignments.reported IS NULL OR assignments.reported <= batch.reported)
+                 AND (batch.is_removal = 0 OR assignments.removal = batch.reported)";
+    let is_removal = revision.is_deletion_marker;
+    let row = row![revision.sequence, succeeded, event.created_at, event.agent_id, revision.stack, is_removal];
     execute_batch(session, sql, vec![row]).await?;
     let data = json!({
         "agent_id": event.agent_id,

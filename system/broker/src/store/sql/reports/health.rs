@@ -73,15 +73,17 @@ pub(crate) async fn read_revision(
     })
 }
 
-/// A query of the last report of each agent about a stack; the arguments are the columns and the rest of the statement.
+/// A query of the last report of each agent about a stack; the arguments are the columns and the rest of the statement. It reads each
+/// report about the stack once, and none about others.
 macro_rules! last_reports {
     ($columns:literal, $rest:literal) => {
         concat!(
             $columns,
-            " FROM health JOIN revisions ON revisions.id = health.revision_id
-              WHERE revisions.stack_id = ?1 AND revisions.sequence = (
-                SELECT max(r.sequence) FROM health h JOIN revisions r ON r.id = h.revision_id
-                WHERE r.stack_id = ?1 AND h.agent_id = health.agent_id) ",
+            " FROM (
+                SELECT health.status, health.revision_id, revisions.sequence,
+                  row_number() OVER (PARTITION BY health.agent_id ORDER BY revisions.sequence DESC) AS position
+                FROM revisions JOIN health ON health.revision_id = revisions.id WHERE revisions.stack_id = ?1) AS reports
+              WHERE position = 1 ",
             $rest
         )
     };
@@ -98,8 +100,8 @@ pub(crate) async fn read_stack(
     let sql = last_reports!(
         "SELECT revision_id, count(*) FILTER (WHERE status = 'healthy'), count(*) FILTER (WHERE status = 'unknown'),
            count(*) FILTER (WHERE status = 'degraded'), count(*) FILTER (WHERE status = 'failing')",
-        "AND (CAST(?2 AS TEXT) IS NULL OR revisions.sequence > (SELECT sequence FROM revisions WHERE id = ?2))
-         GROUP BY revision_id, revisions.sequence ORDER BY revisions.sequence LIMIT ?3"
+        "AND (CAST(?2 AS TEXT) IS NULL OR sequence > (SELECT revisions.sequence FROM revisions WHERE id = ?2))
+         GROUP BY revision_id, sequence ORDER BY sequence LIMIT ?3"
     );
     Ok(StackHealthResponse {
         stack_id: stack,

@@ -6,7 +6,7 @@ use sindri_model::wire::{Agent, Condition, RevisionOverview};
 use sindri_model::{AgentId, Sequence, StackId};
 
 use crate::store::records::{
-    AssignmentRecord, ConditionSummary, OverviewFilter, OverviewRecords, OverviewStack, Page, ReportedAssignment,
+    AssignmentRecord, ConditionSummary, OverviewFilter, OverviewRecords, OverviewStack, ReportedAssignment,
     ReportedOutcome, StoreError,
 };
 use crate::store::sql::shared::session::{Session, failed, fetch_all, fetch_batch};
@@ -17,19 +17,19 @@ use crate::store::sql::tables::{agents, stacks};
 const ASSIGNMENTS_MAX: usize = 200_000;
 
 /// A query of the columns that [`read_assignment`] reads; the arguments are before and after the source of the rows. There are few
-/// columns, because there may be a hundred thousand rows. The summary of a report is stored; only for reports from before it was
+/// columns, because there may be a hundred thousand rows, and a message has at most 2,048 characters. The summary of a report is stored; only for reports from before it was
 /// stored the conditions are read. An outcome is read if no later report has conditions.
 macro_rules! assignments {
     ($before:literal, $rest:literal) => {
         concat!(
             $before,
             "SELECT assignments.agent_id, assignments.stack_id, CASE WHEN confirmed = 0 THEN removal END, status_sequence,
-               CASE WHEN status_summary IS NOT NULL OR status_sequence IS NULL THEN status_summary ELSE (
+               CASE WHEN status_summary IS NOT NULL OR status_sequence IS NULL THEN substr(status_summary, 1, 2048) ELSE (
                  SELECT conditions FROM stack_status WHERE stack_status.agent_id = assignments.agent_id
                    AND stack_status.stack_id = assignments.stack_id) END,
                CASE WHEN reported IS NOT NULL AND (status_sequence IS NULL OR status_sequence < reported) THEN
                  reported || ' ' || succeeded || ' ' || coalesce(reported_at, 0) || ' ' || coalesce((
-                   SELECT message FROM events WHERE succeeded = 0 AND events.agent_id = assignments.agent_id
+                   SELECT substr(message, 1, 2048) FROM events WHERE succeeded = 0 AND events.agent_id = assignments.agent_id
                      AND revision_id = (SELECT id FROM revisions WHERE sequence = reported)
                    ORDER BY position + 0 DESC LIMIT 1), '') END ",
             $rest
@@ -74,7 +74,8 @@ async fn list_agents(session: &mut dyn Session, filter: &OverviewFilter) -> Resu
             OR EXISTS (SELECT 1 FROM assignments WHERE assignments.agent_id = agents.id AND stack_id = ?2))
          ORDER BY name, cluster_name, id LIMIT ?3"
     );
-    fetch_all(session, sql, values![filter.generator, filter.stack, Page::LIMIT_MAX], agents::read).await
+    let limit = i64::try_from(ASSIGNMENTS_MAX).map_err(failed)?;
+    fetch_all(session, sql, values![filter.generator, filter.stack, limit], agents::read).await
 }
 
 async fn list_stacks(

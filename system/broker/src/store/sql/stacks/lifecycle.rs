@@ -53,6 +53,8 @@ pub(crate) async fn update(
     stack: StackId,
     changes: UpdateStackRequest,
 ) -> Result<Stack, StoreError> {
+    // Before anything else: no other change comes between what is read and what is written back.
+    counter::next_number(session).await?;
     let current = stacks::get(session, stack).await?;
     let name = changes.name.as_ref().unwrap_or(&current.name);
     let sql = "SELECT 1 FROM stacks WHERE generator_id = ?1 AND name = ?2 AND id <> ?3 AND deleted_at IS NULL";

@@ -8,7 +8,7 @@ use sindri_model::wire::DeploymentObject;
 use sindri_model::{AgentId, Checksum, RevisionId, Sequence, StackId};
 
 use super::stacks;
-use crate::store::bundle_cipher::{BundleCipher, open_bundle};
+use crate::store::bundle_cipher::{BundleCipher, ENCRYPTED, open_bundle};
 use crate::store::records::{NewRevision, Page, RecordKind, RewriteBundle, StoreError, StoredRevision, WriteContext};
 use crate::store::sql::shared::lookup::{require, require_that};
 use crate::store::sql::shared::session::{Session, execute_batch, failed, fetch_all, fetch_one, has_rows};
@@ -230,10 +230,13 @@ pub(crate) async fn rewrite(
     Ok(found.last().map(|(sequence, ..)| *sequence))
 }
 
-/// Returns the newest revision with a bundle, and its stored text.
-pub(crate) async fn get_newest_stored(session: &mut dyn Session) -> Result<Option<(RevisionId, String)>, StoreError> {
-    let sql = "SELECT id, yaml_content FROM revisions WHERE yaml_content <> '' ORDER BY sequence DESC LIMIT 1";
-    fetch_one(session, sql, &[], |row| Ok((row.take()?, row.take()?))).await
+/// Returns a revision with an encrypted bundle that is the newest of its stack, and its stored text.
+pub(crate) async fn get_newest_encrypted(
+    session: &mut dyn Session,
+) -> Result<Option<(RevisionId, String)>, StoreError> {
+    let sql = "SELECT revisions.id, yaml_content FROM stacks JOIN revisions ON revisions.sequence = stacks.newest
+               WHERE substr(yaml_content, 1, 1) = ?1 ORDER BY sequence DESC LIMIT 1";
+    fetch_one(session, sql, values![ENCRYPTED.to_string()], |row| Ok((row.take()?, row.take()?))).await
 }
 
 /// Reads a row. The bundle is the stored text, which [`open`] replaces by the plain one.
