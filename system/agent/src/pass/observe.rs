@@ -129,7 +129,7 @@ pub async fn read_live_objects(
 
 /// Returns true if an object proves to belong to a stack. One with an owner reference is left to the garbage collector.
 pub fn is_provably_of(stack: StackId, object: &LiveObject) -> bool {
-    object.owner_uids.is_empty() && object.ownership.proves_owner(stack, &object.key)
+    object.owners.is_empty() && object.ownership.proves_owner(stack, &object.key)
 }
 
 /// Lists the objects that are new to a stack, by type and namespace: one that exists without the ownership label belongs to

@@ -330,7 +330,7 @@ fn identity(object: &LiveObject) -> [&str; 3] {
 pub fn is_owned(stack: StackId, entry: &Entry, object: &LiveObject) -> bool {
     let has_other_owner = object.ownership.other_owner(stack, &entry.key).is_some();
     // An object with an owner reference is left to the garbage collector.
-    object.owner_uids.is_empty() && !has_other_owner && is_proved(stack, entry, object)
+    object.owners.is_empty() && !has_other_owner && is_proved(stack, entry, object)
 }
 
 /// Returns true if a live object is the one of an inventory entry: by its UID, or by annotations of the stack.

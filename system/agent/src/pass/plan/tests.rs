@@ -10,7 +10,7 @@ use sindri_model::{Checksum, Epoch, IgnoredFields, ObjectKey, RevisionId, Sequen
 
 use super::*;
 use crate::cluster::ownership::{Ownership, RevisionOwner};
-use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject};
+use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject, Owner};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
 use crate::pass::inventory::{Creation, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
@@ -106,6 +106,10 @@ fn owned_by(owner: char, key: &ObjectKey) -> Ownership {
     }
 }
 
+fn owner() -> Owner {
+    Owner { group: "apps".to_owned(), kind: "Deployment".to_owned(), uid: "1".to_owned() }
+}
+
 fn existing(key: Arc<ObjectKey>, uid: &str, ownership: Ownership) -> LiveObject {
     LiveObject {
         resource: resource(&key.kind),
@@ -114,10 +118,10 @@ fn existing(key: Arc<ObjectKey>, uid: &str, ownership: Ownership) -> LiveObject 
         resource_version: "1".into(),
         applied_fields: fields("1"),
         ownership,
-        owner_uids: Vec::new(),
+        owners: Vec::new(),
+        service_account_uid: None,
         is_terminating: false,
         is_prune_disabled: false,
-        is_made_by_control_plane: false,
     }
 }
 
@@ -164,7 +168,7 @@ fn an_undeclared_object_is_deleted_only_if_it_is_proved_to_belong_to_the_stack()
         "moved to another stack"
     );
     assert_eq!(
-        fate(known(), Some(LiveObject { owner_uids: vec!["1".to_owned()], ..ours("7") })),
+        fate(known(), Some(LiveObject { owners: vec![owner()], ..ours("7") })),
         "dropped from the inventory",
         "left to the garbage collector"
     );
@@ -575,7 +579,7 @@ proptest! {
                 _ => Ownership { stack: Some(stack('1').to_string()), object: Some("a copy".into()), stack_label: None },
             };
             LiveObject {
-                owner_uids: has_owner_reference.then(|| "1".to_owned()).into_iter().collect(),
+                owners: has_owner_reference.then(owner).into_iter().collect(),
                 is_terminating: *is_terminating,
                 ..existing(key, &uid.to_string(), ownership)
             }
@@ -588,7 +592,7 @@ proptest! {
             let object = &live[&delete.entry.key];
             prop_assert_eq!(&object.uid, &delete.uid);
             prop_assert!(inventory.get(&object.key).is_some(), "deleted an object that is not in the inventory");
-            prop_assert!(object.owner_uids.is_empty() && object.ownership.other_owner(stack('1'), &object.key).is_none());
+            prop_assert!(object.owners.is_empty() && object.ownership.other_owner(stack('1'), &object.key).is_none());
             let same = delete.entry.uid.as_deref() == Some(object.uid.as_str());
             prop_assert!(same || object.ownership.proves_owner(stack('1'), &object.key), "deleted without a proof");
             prop_assert!(plan.inventory_ahead.get(&object.key).is_some(), "removed from the inventory before it was gone");
