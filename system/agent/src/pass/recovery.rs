@@ -7,7 +7,9 @@ use sindri_model::{AgentId, StackId};
 use tokio::time::Instant;
 
 use super::desired::{DesiredObject, DesiredStack};
-use super::inventory::{Completeness, Creation, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory};
+use super::inventory::{
+    Completeness, Creation, CreationResult, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory,
+};
 use super::observe::find_stack_objects;
 use super::summary::PassError;
 use crate::cluster::{Cluster, ClusterError};
@@ -121,7 +123,7 @@ fn record_creation(inventory: &mut Inventory, object: &DesiredObject) {
     if let (Some(manifest), None) = (&object.once, known.and_then(|entry| entry.once.as_ref())) {
         let uid = known.and_then(|entry| entry.uid.clone());
         let (key, resource) = (object.key.clone(), object.resource.clone());
-        let creation = Creation { manifest: manifest.clone(), failure: None };
+        let creation = Creation { manifest: manifest.clone(), result: CreationResult::Completed };
         inventory.insert(Entry { uid, once: Some(creation), ..Entry::new(key, resource) });
     }
 }

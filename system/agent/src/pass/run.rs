@@ -381,7 +381,7 @@ fn find_declared(
         (None, Some(live)) => present(live, None),
         (None, None) if unreadable.contains(&object.key) => DeclaredState::Unread,
         (None, None) => match find_done(object, inventory, live, unreadable) {
-            Some(creation) => DeclaredState::Done { failure: creation.failure.clone() },
+            Some(creation) => DeclaredState::Done(creation.result.clone()),
             None => DeclaredState::Missing,
         },
     };

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::act::{ActError, DeleteError};
 use super::approval::HoldMessage;
 use super::desired::DesiredObject;
-use super::inventory::{InventoryError, RevisionPosition};
+use super::inventory::{CreationResult, InventoryError, RevisionPosition};
 use super::plan::{PlanError, WaitingTurn};
 use super::resolve::ResolveError;
 use crate::cluster::ClusterError;
@@ -140,11 +140,8 @@ pub enum DeclaredState {
     },
     /// It does not exist.
     Missing,
-    /// It is applied once, was created, and is gone; with the reason if it had failed.
-    Done {
-        /// Reason why it failed.
-        failure: Option<String>,
-    },
+    /// It is applied once, was created, and is gone.
+    Done(CreationResult),
     /// Its kind could not be read.
     Unread,
 }

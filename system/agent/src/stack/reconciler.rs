@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::dependencies::ReadyStacks;
-use super::health::to_wire_status;
+use super::health::{read_results, to_wire_status};
 use super::object_events::find_object_events;
 use super::outcome::OutcomeReporter;
 use super::report_session::ReportSessions;
@@ -152,6 +152,9 @@ impl Reconciler<'_> {
         }
         // Otherwise the outcome is reported before the health is read, which may take some seconds.
         let reported = self.report_outcome(&pass, policy.timeout, state).await;
+        if pass.is_err() {
+            self.record_results(revision, state).await;
+        }
         if let (None, Ok(summary)) = (&waiting, &mut pass) {
             self.update_health(revision, summary, state).await;
         }
@@ -174,11 +177,27 @@ impl Reconciler<'_> {
         self.report_status(revision, &pass, state).await
     }
 
-    /// Reads the health of the objects, and stores the failures of those that are applied once.
+    /// Stores the results of objects that are applied once, after a pass that failed: it may be repeated until they are gone.
+    async fn record_results(&self, revision: &Revision, state: &mut StackState) {
+        let stack = revision.stack_id;
+        let saved = match state.cache.find_without_result(self.cluster, stack).await {
+            Ok(objects) if objects.is_empty() => return,
+            Ok(objects) => {
+                let results = read_results(self.cluster, objects).await;
+                state.cache.save_results(self.cluster, stack, |key| results.get(key).cloned()).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = saved {
+            tracing::warn!("stack {stack}: {error}");
+        }
+    }
+
+    /// Reads the health of the objects, and stores the results of those that are applied once.
     async fn update_health(&self, revision: &Revision, summary: &mut PassSummary, state: &mut StackState) {
         state.health.update(self.cluster, std::mem::take(&mut summary.declared)).await;
-        let find_failure = |key: &ObjectKey| state.health.find_failure(key);
-        let saved = state.cache.save_failures(self.cluster, revision.stack_id, find_failure).await;
+        let find_result = |key: &ObjectKey| state.health.find_result(key);
+        let saved = state.cache.save_results(self.cluster, revision.stack_id, find_result).await;
         if let Err(error) = saved {
             tracing::warn!("stack {}: {error}", revision.stack_id);
         }

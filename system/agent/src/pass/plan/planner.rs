@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::steps::{Delete, Plan, WaitingTurn, Write};
 use crate::cluster::{AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
-use crate::pass::inventory::{Creation, Entry, Inventory, RevisionPosition};
+use crate::pass::inventory::{Creation, CreationResult, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::ReadyObjects;
 use crate::pass::stage::{DeleteOrder, Stage};
@@ -166,7 +166,7 @@ fn find_waiting(
     let is_settled = |object: &DesiredObject| {
         let known = applied.and_then(|applied| applied.objects.get(&object.key));
         match find_done(object, inputs.inventory, inputs.live, inputs.unreadable) {
-            Some(creation) => creation.failure.is_none(),
+            Some(creation) => creation.result == CreationResult::Completed,
             None => ready.contains(&object.key) && is_unchanged(known, inputs.live.get(&object.key)),
         }
     };

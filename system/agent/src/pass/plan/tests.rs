@@ -12,7 +12,7 @@ use super::*;
 use crate::cluster::ownership::{Ownership, RevisionOwner};
 use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject, Owner};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
-use crate::pass::inventory::{Creation, Entry, Inventory, RevisionPosition};
+use crate::pass::inventory::{Creation, CreationResult, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::Turn;
 use crate::pass::stage::DeleteOrder;
@@ -336,7 +336,7 @@ fn a_turn_is_written_when_the_objects_of_the_earlier_turns_are_unchanged_and_rea
 #[test]
 fn an_object_that_is_applied_once_is_not_written_again_after_it_is_gone() {
     let once = |text: &str| DesiredObject { once: Some(Checksum::compute(text)), ..object("ConfigMap", "a") };
-    let creation = Creation { manifest: Checksum::compute("v1"), failure: None };
+    let creation = Creation { manifest: Checksum::compute("v1"), result: CreationResult::Completed };
     let created = Entry { once: Some(creation), ..entry("ConfigMap", "a", Some("7")) };
     let count = |object: DesiredObject, entry: &Entry| {
         plan(&present(2, vec![object]), &inventory([entry.clone()]), &LiveSet::default(), None).unwrap().writes.len()
