@@ -19,6 +19,7 @@ mod watch;
 pub(crate) mod write_gate;
 
 pub use connect::{ConnectError, Sender, kube_client, sender};
+pub(crate) use discovery::ListedTypes;
 pub use error::{ClusterError, FailedOperation, Retry};
 pub use limits::Limits;
 pub use live_object::{LiveObject, Owner};

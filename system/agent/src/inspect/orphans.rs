@@ -18,10 +18,12 @@ pub async fn list_orphans(agent: &Agent) -> Result<Vec<String>, AgentError> {
 
 async fn find_orphans(cluster: &Cluster, stacks: &BTreeSet<String>) -> Result<Vec<String>, ClusterError> {
     let (mut lines, mut seen_uids) = (BTreeSet::new(), BTreeSet::new());
-    for resource in cluster.list_resources().await? {
+    let types = cluster.list_resources().await?;
+    // A type that cannot be listed gets a line, because it may have orphans.
+    lines.extend(types.errors.iter().map(|error| format!("! {error}")));
+    for resource in types.resources {
         let objects = match cluster.list_labelled(&resource).await {
             Ok((objects, _)) => objects,
-            // A type that cannot be listed gets a line, because it may have orphans.
             Err(error) => {
                 lines.insert(format!("! {error}"));
                 continue;

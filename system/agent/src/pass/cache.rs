@@ -25,6 +25,8 @@ pub struct PassCache {
     pub is_restored: bool,
     /// True if the cluster was searched for objects that the inventory lacks, since the inventory was read.
     pub is_searched: bool,
+    /// Number of last searches of a removal that failed.
+    pub failed_searches: u32,
     /// Result of the last pass.
     pub last_applied: Option<AppliedState>,
     /// Objects that were ready after the last pass, while others wait for them.

@@ -160,7 +160,7 @@ pub async fn find_foreign_in_namespace(
     inventory: &Inventory,
     is_own: impl Fn(&LiveObject) -> bool,
 ) -> Result<Vec<LiveObject>, ClusterError> {
-    let mut resources = cluster.list_resources().await?;
+    let mut resources = cluster.list_all_resources().await?;
     resources.retain(|resource| resource.namespaced);
     let kinds = resources.iter().map(|resource| (resource.group.clone(), resource.kind.clone())).collect();
     let list = async |resource: Arc<ApiResource>| cluster.list_namespace(&resource, namespace).await;

@@ -29,6 +29,10 @@ use crate::target::instruction::Instruction;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
 
+/// Passes of a removal that may fail because nothing could be searched. Its objects in the inventory are gone, and the inventory
+/// may well be complete.
+const FAILED_SEARCHES_MAX: u32 = 20;
+
 /// One pass of one stack.
 #[derive(Clone, Copy)]
 pub struct Pass<'a> {
@@ -180,8 +184,20 @@ impl Pass<'_> {
         let is_complete = result.terminating.is_empty() && held.is_none() && unreadable.is_empty();
         if let (Goal::Removed, true, Some(inventory)) = (&desired.goal, is_complete, &mut cache.inventory) {
             if !cache.is_searched && inventory.is_empty() {
+                let is_any = match self.inventory_reader().find_forgotten(inventory).await {
+                    Err(PassError::Observe(error)) if cache.failed_searches < FAILED_SEARCHES_MAX => {
+                        cache.failed_searches += 1;
+                        return Err(PassError::LastSearch(error));
+                    }
+                    Err(PassError::Observe(error)) => {
+                        let stack = desired.stack;
+                        tracing::error!("stack {stack}: its removal is confirmed without a last search: {error}");
+                        false
+                    }
+                    searched => searched?,
+                };
                 cache.is_searched = true;
-                if self.inventory_reader().find_forgotten(inventory).await? {
+                if is_any {
                     let summary = Box::pin(self.run(cache)).await?;
                     let released = released.into_iter().chain(summary.released).collect();
                     return Ok(PassSummary { released, ..summary });

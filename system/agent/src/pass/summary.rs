@@ -158,6 +158,9 @@ pub enum PassError {
     /// A request failed before the plan was made.
     #[error(transparent)]
     Observe(#[from] ClusterError),
+    /// The last search of a removal could not look at any kind.
+    #[error("the removal is not confirmed before the cluster was searched for further objects: {0}")]
+    LastSearch(ClusterError),
     /// The revision must not be applied.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -185,7 +188,9 @@ impl PassError {
             Self::Resolve(ResolveError::Bundle(_) | ResolveError::Objects(_)) | Self::Plan(_) => true,
             Self::Policy(_) => true,
             Self::Act(error) => matches!(error, ActError::Invalid(_)),
-            Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) => false,
+            Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) | Self::LastSearch(_) => {
+                false
+            }
             Self::WaitsForBroker(_) | Self::TimedOut(_) | Self::Panicked(_) => false,
         }
     }
