@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 
 use sindri_client::TargetStateResponse;
 
+use sindri_model::text::to_printable;
+
 use crate::agent::{Agent, AgentError};
 use crate::cluster::{Cluster, ClusterError};
+use crate::pass::plan::describe_owner;
 
 /// Returns one line for each orphaned object: its former stack, and its key.
 pub async fn list_orphans(agent: &Agent) -> Result<Vec<String>, AgentError> {
@@ -34,7 +37,7 @@ async fn find_orphans(cluster: &Cluster, stacks: &BTreeSet<String>) -> Result<Ve
             let is_original = object.ownership.object.as_deref() == Some(&object.key.to_string());
             // The same object is listed in every version of its group.
             if is_original && !stacks.contains(&stack) && seen_uids.insert(object.uid) {
-                lines.insert(format!("stack {stack}: {}", object.key));
+                lines.insert(to_printable(&format!("stack {}: {}", describe_owner(&stack), object.key)));
             }
         }
     }

@@ -8,7 +8,7 @@ use sindri_model::policy::DriftMode;
 use sindri_model::{AgentId, ObjectKey};
 
 use super::act::{ActError, Executor};
-use super::approval::{ApprovalDecision, HoldMessage, request_approval};
+use super::approval::{ApprovalDecision, HoldMessage, PLAN_BYTES_MAX, request_approval};
 use super::cache::PassCache;
 use super::content::ContentSearch;
 use super::desired::{DesiredObject, DesiredStack, Goal};
@@ -329,8 +329,8 @@ impl Pass<'_> {
         if holds.is_empty() {
             return ApprovalDecision::NotNeeded;
         }
-        let plan_text = render_plan(plan, inventory, live, &holds);
-        request_approval(self.broker, self.agent, desired, holds, &plan_text).await
+        let plan_text = render_plan(plan, inventory, live, &holds, PLAN_BYTES_MAX);
+        request_approval(self.broker, self.agent, desired, holds, plan_text).await
     }
 }
 

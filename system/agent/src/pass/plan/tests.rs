@@ -15,7 +15,7 @@ use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
 use crate::pass::inventory::{Creation, CreationResult, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::Turn;
-use crate::pass::stage::DeleteOrder;
+use crate::pass::stage::{DeleteOrder, Stage};
 use crate::settings::Brake;
 use crate::target::claims::Claims;
 
@@ -512,7 +512,7 @@ fn a_delete_that_affects_foreign_objects_or_data_is_held_back_also_in_a_removal(
 }
 
 #[test]
-fn a_plan_is_rendered_in_the_order_of_execution() {
+fn a_plan_is_rendered_with_its_holds_and_deletes_first() {
     let there = |kind: &str, name: &str| existing(key(kind, name), "7", owned_by('1', &key(kind, name)));
     let desired = present(
         2,
@@ -541,16 +541,33 @@ fn a_plan_is_rendered_in_the_order_of_execution() {
     ]);
     let plan = plan(&desired, &known, &live, None).unwrap();
     let held = find_holds(&plan, (&known, &live), &desired, &ForeignObjects::new(), &Brake::default());
-    insta::assert_snapshot!(render_plan(&plan, &known, &live, &held), @r"
+    insta::assert_snapshot!(render_plan(&plan, &known, &live, &held, 10_000), @r"
+    # PersistentVolumeClaim shop/data is kept: its data would be deleted with it
+    - PersistentVolumeClaim shop/data  (waits for an approval)
+    - Service shop/old
+    - ConfigMap shop/gone  (is already being deleted)
     + Namespace shop  (missing)
     + ConfigMap shop/new  (new)
     ~ Secret shop/adopted  (adopted)
     ~ Deployment shop/web
-    - Service shop/old
-    - PersistentVolumeClaim shop/data  (waits for an approval)
-    - ConfigMap shop/gone  (is already being deleted)
-    # PersistentVolumeClaim shop/data is kept: its data would be deleted with it
     ");
+}
+
+#[test]
+fn text_of_objects_of_the_cluster_adds_no_line_to_a_plan_and_no_escape_sequence() {
+    let owner = format!("x) \u{1b}[8m\n# approved by security{}", "y".repeat(1_000));
+    let (live, inventory) = (existing(key("Secret", "a"), "8", Ownership::default()), Inventory::default());
+    let plan = Plan {
+        writes: vec![Write { object: Arc::new(object("Secret", "a")), stage: Stage::Configuration, uid: None }],
+        adoptions: BTreeMap::from([(key("Secret", "a"), owner)]),
+        ..Plan::default()
+    };
+    let holds: Vec<Hold> = find_adoption(&plan).into_iter().collect();
+    let live = LiveSet::from([(live.key.clone(), live)]);
+    let text = render_plan(&plan, &inventory, &live, &holds, 10_000);
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(!text.contains('\u{1b}') && text.len() < 600, "{text}");
+    assert!(text.contains(r#"stack "x) \u{1b}[8m\n# approved by security"#), "{text}");
 }
 
 prop_compose! {
