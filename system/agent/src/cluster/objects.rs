@@ -381,7 +381,8 @@ impl Cluster {
     }
 
     /// Returns another version in which a type is served, after a request for it failed with 404 and proved nothing; `None`
-    /// if no version is served any more, so that no object exists. Fails if the type is served as before.
+    /// if no version is served any more, or only in the other scope, so that no object of this key exists. Fails if the type is
+    /// served as before.
     async fn find_other_version(
         &self,
         resource: &ApiResource,
@@ -389,6 +390,8 @@ impl Cluster {
     ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
         match self.find_resource_again(resource).await? {
             Some(served) if *served == *resource => Err(not_found),
+            // The scope of a CRD cannot be changed: it was deleted with all of its objects, and created again.
+            Some(served) if served.namespaced != resource.namespaced => Ok(None),
             served => Ok(served),
         }
     }

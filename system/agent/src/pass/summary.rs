@@ -206,6 +206,18 @@ impl PassError {
         }
     }
 
+    /// Returns true if a type of the bundle may be served at another path than before: its CRD was created again with another
+    /// plural or scope.
+    pub fn has_outdated_types(&self) -> bool {
+        match self {
+            Self::Observe(error) => error.is_path_not_found(),
+            Self::Act(ActError::Invalid(errors) | ActError::Write(errors)) => {
+                errors.iter().any(ClusterError::is_path_not_found)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns true if the pass panicked, or its work on an object did.
     pub fn has_panicked(&self) -> bool {
         match self {

@@ -241,6 +241,9 @@ impl Reconciler<'_> {
         if let Err(PassError::Panicked(_) | PassError::TimedOut(_)) = &result {
             state.cache = PassCache::default();
         }
+        if result.as_ref().is_err_and(PassError::has_outdated_types) {
+            state.cache.desired = None;
+        }
         let (metrics, stack) = (self.metrics, revision.stack_id);
         metrics.record_pass(stack, to_label(&result), started.elapsed());
         metrics.set_blocked(stack, result.as_ref().is_ok_and(|summary| summary.held.is_some()));
