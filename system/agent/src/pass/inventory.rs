@@ -525,12 +525,19 @@ async fn write_chunks(
     indexes: Vec<usize>,
 ) -> Result<ChunkVersions, InventoryError> {
     let mut versions = after.versions.clone();
-    for index in indexes {
+    for index in in_order_of_writes(indexes) {
         let data_before = build_chunk(cluster.agent_namespace(), stack, index, before).data;
         let chunk = build_chunk(cluster.agent_namespace(), stack, index, after);
         versions.insert(index, write_chunk(cluster, stack, data_before.as_ref(), chunk).await?);
     }
     Ok(versions)
+}
+
+/// Returns the order in which chunks are written: the first one last, because it has the number of all. If a later one cannot be
+/// created, for example because of a quota, the inventory in the cluster is complete as it is.
+fn in_order_of_writes(indexes: Vec<usize>) -> impl Iterator<Item = usize> {
+    let first = indexes.first().copied().filter(|index| *index == 0);
+    indexes.into_iter().filter(|index| *index != 0).chain(first)
 }
 
 /// Writes one chunk if it has the expected version. After a conflict it was written if it has the new data (the response to an
@@ -785,8 +792,8 @@ mod tests {
             removed.iter().for_each(|number| after.remove(&entry(*number).key));
             added.iter().for_each(|number| after.insert(entry(*number)));
             let mut partial = before.clone();
-            for index in 0..written.min(after.chunks.len()) {
-                if partial.chunks.len() <= index { partial.chunks.push(BTreeMap::new()); }
+            for index in in_order_of_writes((0..after.chunks.len()).collect()).take(written) {
+                if partial.chunks.len() <= index { partial.chunks.resize(index + 1, BTreeMap::new()); }
                 partial.chunks[index] = after.chunks[index].clone();
             }
             for kept in after.entries().filter(|entry| before.get(&entry.key).is_some()) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sindri_client::{Client, ClientError};
 use sindri_model::policy::DriftMode;
 use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
-use sindri_model::{AgentId, Clock, ObjectKey, StackId};
+use sindri_model::{AgentId, Clock, ObjectKey, RevisionId, StackId};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +28,9 @@ use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
 use crate::target::state::LatestTargetState;
 use crate::telemetry::metrics::{Metrics, PassOutcome};
+
+/// Characters of the line in the log about a failed pass: its reason may name thousands of objects.
+const LOGGED_CHARS_MAX: usize = 4_000;
 
 /// Longest time that other stacks wait for one pass.
 pub const TURN_MAX: Duration = Duration::from_secs(2);
@@ -249,7 +252,8 @@ impl Reconciler<'_> {
         metrics.set_blocked(stack, result.as_ref().is_ok_and(|summary| summary.held.is_some()));
         state.cache.managed_objects().into_iter().for_each(|count| metrics.set_managed_objects(stack, count));
         if let Err(error) = &result {
-            tracing::warn!("stack {}: {error}", self.target.claims().name(stack));
+            let reason: String = error.to_string().chars().take(LOGGED_CHARS_MAX).collect();
+            tracing::warn!("stack {}: {reason}", self.target.claims().name(stack));
         }
         result
     }
@@ -264,7 +268,8 @@ impl Reconciler<'_> {
         match (state.decide_outcome(pass, timeout), &mut state.reporter) {
             (Some(outcome), Some(reporter)) if !reporter.is_reported(&outcome) => {
                 reporter.report(self.broker, outcome).await?;
-                self.reports.record(reporter).await;
+                let current: Vec<RevisionId> = self.target.revisions().iter().map(|revision| revision.id).collect();
+                self.reports.record(reporter, &current).await;
                 Ok(())
             }
             _ => Ok(()),
