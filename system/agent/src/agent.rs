@@ -165,14 +165,14 @@ impl Agent {
         }
     }
 
-    /// Reads the id of the agent; `None` if the broker cannot be reached.
+    /// Reads the id of the agent; `None` if the broker cannot be reached, or a proxy responds in its place.
     async fn try_find_id(&self) -> Result<Option<AgentId>, AgentError> {
         match self.find_id().await {
             Ok(id) => {
                 self.readiness.record_identity();
                 Ok(Some(id))
             }
-            Err(error) if error.is_transient() => {
+            Err(error) if !error.is_refused_by_broker() => {
                 tracing::warn!("{error}");
                 Ok(None)
             }

@@ -135,6 +135,7 @@ async fn build_agent(config: &Config) -> Result<Agent, StartError> {
     let broker = setup::build_broker_client(config, connector.clone())?;
     let sender = sender(&setup::read_cluster_config(config).await?, connector)?;
     let metrics = Arc::default();
+    let entropy = Entropy::new(system_entropy);
     Ok(Agent {
         broker,
         cluster: Cluster::new(sender, RetryPolicy::default())
@@ -142,8 +143,8 @@ async fn build_agent(config: &Config) -> Result<Agent, StartError> {
             .with_namespace_scope(settings.namespace.clone())
             .with_reserved_namespaces(settings.reserved_namespaces.clone()),
         clock: Clock::new(system_clock),
-        entropy: Entropy::new(system_entropy),
-        identity: identity(config),
+        identity: identity(config, &entropy),
+        entropy,
         settings,
         metrics,
         readiness: Arc::default(),
@@ -170,16 +171,19 @@ async fn serve_probes(probes: &Probes, listener: Option<TcpListener>) -> Infalli
     }
 }
 
-/// Returns the name of this process for leader election. A pod keeps its name when its container is restarted; any other
-/// process gets a name of its own.
-fn identity(config: &Config) -> String {
-    let variable = |name: &str| std::env::vars().find(|(known, _)| known == name).map(|(_, value)| value);
-    let host = variable("HOSTNAME").unwrap_or_else(|| "localhost".to_owned());
-    match config.get(&settings::IDENTITY) {
-        Some(identity) => identity.to_owned(),
-        None if variable("KUBERNETES_SERVICE_HOST").is_some() => host,
-        None => format!("{host}-{}", std::process::id()),
-    }
+/// File with the host name of the kernel; in a pod it is the name of the pod, unless that uses the network of its node.
+const HOST_NAME_FILE: &str = "/proc/sys/kernel/hostname";
+
+/// Returns the name of this process for leader election. No other process has the same one: it would take the Lease of this one
+/// for its own. The names of machines and pods, and process ids, are repeated.
+fn identity(config: &Config, entropy: &Entropy) -> String {
+    config.get(&settings::IDENTITY).map_or_else(|| create_identity(entropy), str::to_owned)
+}
+
+fn create_identity(entropy: &Entropy) -> String {
+    let host = std::fs::read_to_string(HOST_NAME_FILE).unwrap_or_default();
+    let host = if host.trim().is_empty() { "localhost" } else { host.trim() };
+    format!("{host}-{}-{:016x}", std::process::id(), u64::from_be_bytes(entropy.bytes()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the process owns the clock and passes it in")]
@@ -190,4 +194,18 @@ fn system_clock() -> jiff::Timestamp {
 #[expect(clippy::disallowed_methods, reason = "the process owns entropy and passes it in")]
 fn system_entropy(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the system has entropy");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_processes_with_the_same_id_on_machines_of_the_same_name_have_different_identities() {
+        let entropy = Entropy::new(system_entropy);
+        let [one, other] = [create_identity(&entropy), create_identity(&entropy)];
+        assert_ne!(one, other);
+        let same = format!("-{}-", std::process::id());
+        assert!(one.contains(&same) && other.contains(&same), "{one} {other}");
+    }
 }

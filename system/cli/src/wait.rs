@@ -9,6 +9,7 @@ use clap::Args;
 use jiff::SignedDuration;
 use serde::Serialize;
 use sindri_client::ClientError;
+use sindri_model::text::to_printable;
 use sindri_model::wire::{
     AgentStackStatus, AssignmentState, AssignmentStatus, ConditionStatus, Stack, StackOverview, StatusOverview,
     condition,
@@ -294,7 +295,7 @@ impl Display {
                 describe(stack, assignment)
             );
             if self.known.get(&assignment.agent_id) != Some(&line) {
-                write_progress(&format!("{}\n", line.replace(char::is_control, " ")));
+                write_progress(&format!("{}\n", to_printable(&line)));
                 self.known.insert(assignment.agent_id, line);
             }
         }

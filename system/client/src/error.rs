@@ -59,6 +59,13 @@ impl ClientError {
         }
     }
 
+    /// Returns true if the broker itself rejected the request for good. A rejection without its explanation may be that of a
+    /// proxy in between, and proves nothing about a key or a resource.
+    pub fn is_refused_by_broker(&self) -> bool {
+        let is_explained = |problem: &Problem| problem.code != UNEXPLAINED_CODE;
+        !self.is_transient() && matches!(self, Self::Rejected { problem, .. } if is_explained(problem))
+    }
+
     /// Returns the status with which the broker rejected the request.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
@@ -84,7 +91,7 @@ impl ClientError {
 }
 
 fn describe_rejection(status: StatusCode, problem: &Problem) -> String {
-    if status == StatusCode::UNAUTHORIZED {
+    if status == StatusCode::UNAUTHORIZED && problem.code != UNEXPLAINED_CODE {
         return format!("the broker does not accept the key: {}", problem.message);
     }
     format!("the broker responded with {}: {}", status.as_u16(), problem.message)

@@ -241,6 +241,21 @@ async fn a_rejection_keeps_the_message_of_the_broker() {
 }
 
 #[tokio::test]
+async fn only_an_explained_rejection_is_one_of_the_broker_itself() {
+    let problem = r#"{"code":"unauthorized","message":"unknown key"}"#;
+    for (status, body, is_refused) in [
+        ("401 Unauthorized", problem, true),
+        ("401 Unauthorized", "<html>login</html>", false),
+        ("403 Forbidden", "", false),
+        ("404 Not Found", "default backend - 404", false),
+        ("503 Service Unavailable", problem, false),
+    ] {
+        let error = poll(&format_response(status, "", body), None).await.0.unwrap_err();
+        assert_eq!(error.is_refused_by_broker(), is_refused, "{status} {body}");
+    }
+}
+
+#[tokio::test]
 async fn only_the_broker_itself_can_say_that_something_does_not_exist() {
     let problem = r#"{"code":"agent_not_found","message":"there is no such agent"}"#;
     for (body, is_not_found) in [(problem, true), ("<html>", false), ("404 page not found", false), ("{}", false)] {

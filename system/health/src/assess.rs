@@ -17,6 +17,16 @@ pub fn assess(object: &Value) -> Health {
     if object.is_being_deleted() {
         return assess_terminating(object);
     }
+    assess_content(object)
+}
+
+/// Determines the health of an object that is being deleted as if it were not; `None` for any other object.
+pub fn assess_before_deletion(object: &Value) -> Option<Health> {
+    let object = Object(object);
+    object.is_being_deleted().then(|| assess_content(object))
+}
+
+fn assess_content(object: Object<'_>) -> Health {
     rule::assess(object).unwrap_or_else(|| kinds::assess(object))
 }
 

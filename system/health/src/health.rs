@@ -60,6 +60,11 @@ impl Health {
         }
     }
 
+    /// Health of an object that is applied once and gone, and of which it was not seen whether it had completed or failed.
+    pub fn result_not_seen() -> Self {
+        Self::unknown("ResultNotSeen", "it was created once, and is gone; whether it had completed was not seen")
+    }
+
     /// Health of an object of a kind that could not be read.
     pub fn not_read() -> Self {
         Self::unknown("NotSeen", "its kind could not be read")

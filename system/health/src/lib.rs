@@ -15,7 +15,7 @@ mod rule;
 mod selector;
 mod summary;
 
-pub use assess::assess;
+pub use assess::{assess, assess_before_deletion};
 pub use explain::explain;
 pub use health::{Health, HealthState, MESSAGE_CHARACTERS_MAX, REASON_CHARACTERS_MAX};
 pub use rule::{READY_ANNOTATION, RULE_BYTES_MAX};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::health::{Health, HealthState};
 use crate::object::Object;
-use crate::{assess, explain, pods};
+use crate::{assess, assess_before_deletion, explain, pods};
 
 /// Maximum number of objects in one summary; objects that are not ready come first.
 pub const RESOURCES_MAX: usize = 100;
@@ -26,6 +26,8 @@ pub struct AssessedObject {
     pub name: String,
     /// Health of the object.
     pub health: Health,
+    /// Health that it would have if it were not being deleted; `None` if it is not.
+    pub before_deletion: Option<Box<Health>>,
     /// Pods that have neither ended nor are being deleted; true if the pod is ready.
     pub pods: BTreeMap<PodKey, bool>,
 }
@@ -53,6 +55,7 @@ impl AssessedObject {
             namespace: this.namespace().map(ToOwned::to_owned),
             name: this.name().to_owned(),
             health,
+            before_deletion: assess_before_deletion(object).map(Box::new),
             pods: pods.map(|pod| (PodKey::from_pod(pod), pods::is_ready(pod))).collect(),
         }
     }
@@ -62,7 +65,7 @@ impl AssessedObject {
     /// Returns an object that does not exist, or could not be read, with its health.
     pub fn without_pods(kind: &str, namespace: Option<&str>, name: &str, health: Health) -> Self {
         let (kind, namespace, name) = (kind.to_owned(), namespace.map(ToOwned::to_owned), name.to_owned());
-        Self { kind, namespace, name, health, pods: BTreeMap::new() }
+        Self { kind, namespace, name, health, before_deletion: None, pods: BTreeMap::new() }
     }
 }
 

@@ -18,6 +18,7 @@ mod problem;
 mod sequence;
 mod service_account;
 mod strict;
+pub mod text;
 pub mod wire;
 pub mod yaml;
 

@@ -93,6 +93,13 @@ fn is_prune_disabled(object: &Value) -> bool {
     object["metadata"]["annotations"][PRUNE_ANNOTATION] == "disabled"
 }
 
+/// Returns true for a workload without an owner: a controller may have created it, but for an object that a person has
+/// deleted without it since then. It goes on running, and belongs to that person.
+fn is_orphaned(key: &ObjectKey, object: &Value) -> bool {
+    let is_workload = ["ReplicaSet", "Job", "Pod", "ControllerRevision"].contains(&key.kind.as_str());
+    is_workload && object["metadata"]["ownerReferences"].as_array().is_none_or(Vec::is_empty)
+}
+
 impl WriteOracle {
     /// Creates the oracle of the cluster with this name.
     pub fn new(cluster: &str) -> Self {
@@ -173,7 +180,8 @@ impl WriteOracle {
         let is_deleted_by_controller = matches!(write.actor, Actor::Controller(_)) && write.after.is_none();
         let Some((cause, at)) = self.find_cause(key).filter(|_| is_deleted_by_controller) else { return Ok(()) };
         self.record_suspects(write, key, expected);
-        let is_made_by_cluster = self.made_by_cluster.contains(&write.uid) || self.is_injected(key);
+        let is_orphaned = write.before.as_deref().is_some_and(|before| is_orphaned(key, before));
+        let is_made_by_cluster = self.made_by_cluster.contains(&write.uid) && !is_orphaned || self.is_injected(key);
         let is_kept = write.before.as_deref().is_some_and(is_prune_disabled);
         let needs_approval = !is_made_by_cluster && (is_kept || !self.touched.contains(&write.uid));
         let is_permitted = expected.is_approved(&cause, key) || !is_kept && expected.needs_no_approval(&cause);

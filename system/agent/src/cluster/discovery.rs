@@ -10,6 +10,7 @@ use http::StatusCode;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
+use super::concurrency::run_concurrently;
 use super::error::ClusterError;
 use super::requests::{ApiClient, ApiRequest, Operation};
 use super::resource::{ApiResource, api_version, group_version_path};
@@ -42,6 +43,15 @@ enum ServedTypes {
     Listed(Vec<Arc<ApiResource>>),
     /// Not in the document: the server of the group did not respond, or the document lists only groups.
     Unlisted,
+}
+
+/// Resource types that can be listed.
+#[derive(Debug, Default)]
+pub(crate) struct ListedTypes {
+    /// The types of every version that could be read.
+    pub resources: Vec<Arc<ApiResource>>,
+    /// One error for each version of a group that could not.
+    pub errors: Vec<ClusterError>,
 }
 
 impl Cache {
@@ -118,19 +128,24 @@ impl Discovery {
         Ok(None)
     }
 
-    /// Returns every resource type that can be listed, in every version.
-    pub(super) async fn list_all(&self, api: &ApiClient) -> Result<Vec<Arc<ApiResource>>, ClusterError> {
+    /// Returns every resource type that can be listed, in every version. Fails only if the groups cannot be listed.
+    pub(super) async fn list_all(&self, api: &ApiClient) -> Result<ListedTypes, ClusterError> {
         for root in 0..ROOTS.len() {
             self.refresh(api, root).await?;
         }
         let groups = self.0.lock().await.groups.clone();
-        let mut resources = Vec::new();
-        for (group, versions) in groups {
-            for (version, served) in versions {
-                resources.extend(self.list_types(api, &group, &version, served).await?);
+        let versions = groups.iter().flat_map(|(group, versions)| versions.iter().map(move |version| (group, version)));
+        let list = async |(group, (version, served)): (&String, &(String, ServedTypes))| {
+            self.list_types(api, group, version, served.clone()).await
+        };
+        let mut types = ListedTypes::default();
+        for listed in run_concurrently(versions.collect(), list).await {
+            match listed {
+                Ok(resources) => types.resources.extend(resources),
+                Err(error) => types.errors.push(error),
             }
         }
-        Ok(resources)
+        Ok(types)
     }
 
     /// Makes the next search in a group read it again, because a CRD in it changed. Until then it stays in lists of all types.

@@ -268,6 +268,11 @@ impl ClusterError {
         matches!(self, Self::Refused { status: 404, about: Some(about), .. } if **about == *name)
     }
 
+    /// Returns true for a 404 that names no object: the server does not know the path, so that the type may be served differently.
+    pub fn is_path_not_found(&self) -> bool {
+        matches!(self, Self::Refused { status: 404, about: None, .. })
+    }
+
     /// Returns true if the agent lacks the permission.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { status: 403, .. })

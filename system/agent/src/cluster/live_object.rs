@@ -11,8 +11,19 @@ use super::requests::ApiRequest;
 use super::resource::ApiResource;
 use super::response_object::{AppliedFieldsHash, ResponseObject};
 
-/// Field manager of the control plane's controllers.
-const CONTROL_PLANE_MANAGER: &str = "kube-controller-manager";
+/// Annotation of a token Secret: the UID of its ServiceAccount.
+const SERVICE_ACCOUNT_UID_ANNOTATION: &str = "kubernetes.io/service-account.uid";
+
+/// Owner reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// API group of the owner.
+    pub group: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its UID.
+    pub uid: String,
+}
 
 /// Metadata of a live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +40,14 @@ pub struct LiveObject {
     pub applied_fields: Option<AppliedFieldsHash>,
     /// Ownership label and annotations.
     pub ownership: Ownership,
-    /// UIDs of its owner references.
-    pub owner_uids: Vec<String>,
+    /// Its owner references.
+    pub owners: Vec<Owner>,
+    /// UID of its ServiceAccount, if it is a Secret with a token.
+    pub service_account_uid: Option<String>,
     /// True if it has a deletion timestamp.
     pub is_terminating: bool,
     /// True if its annotation keeps it when it is no longer declared.
     pub is_prune_disabled: bool,
-    /// True if only controllers of the control plane itself have written it.
-    pub is_made_by_control_plane: bool,
 }
 
 impl LiveObject {
@@ -56,10 +67,10 @@ impl LiveObject {
             resource_version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
             applied_fields: response.applied_fields(),
             ownership: Ownership::from_metadata(metadata),
-            owner_uids: read_owner_uids(metadata),
+            owners: read_owners(metadata),
+            service_account_uid: metadata["annotations"][SERVICE_ACCOUNT_UID_ANNOTATION].as_str().map(str::to_owned),
             is_terminating: metadata["deletionTimestamp"].is_string(),
             is_prune_disabled: metadata["annotations"][PRUNE_ANNOTATION] == "disabled",
-            is_made_by_control_plane: response.has_only_manager(CONTROL_PLANE_MANAGER),
         })
     }
 
@@ -69,9 +80,13 @@ impl LiveObject {
     }
 }
 
-fn read_owner_uids(metadata: &Value) -> Vec<String> {
-    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-    owners.map(|owner| owner["uid"].as_str().unwrap_or_default().to_owned()).collect()
+fn read_owners(metadata: &Value) -> Vec<Owner> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let to_owner = |owner: &Value| {
+        let group = owner["apiVersion"].as_str().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+        Owner { group: group.unwrap_or_default().to_owned(), kind: text(&owner["kind"]), uid: text(&owner["uid"]) }
+    };
+    metadata["ownerReferences"].as_array().into_iter().flatten().map(to_owner).collect()
 }
 
 /// Returns true if both resourceVersions are numbers and the first is smaller. The number grows with every write to the

@@ -19,9 +19,10 @@ mod watch;
 pub(crate) mod write_gate;
 
 pub use connect::{ConnectError, Sender, kube_client, sender};
+pub(crate) use discovery::ListedTypes;
 pub use error::{ClusterError, FailedOperation, Retry};
 pub use limits::Limits;
-pub use live_object::LiveObject;
+pub use live_object::{LiveObject, Owner};
 pub use objects::{AppliedObject, ApplyMode, ApplyPatch, Cluster, DeleteResult};
 pub use resource::{ApiResource, is_built_in_group};
 pub use response_object::AppliedFieldsHash;

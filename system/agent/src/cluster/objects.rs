@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connect::Sender;
-use super::discovery::Discovery;
+use super::discovery::{Discovery, ListedTypes};
 use super::error::ClusterError;
 use super::limits::Limits;
 use super::live_object::LiveObject;
@@ -333,11 +333,18 @@ impl Cluster {
         self.find_resource_in_any_version(known).await
     }
 
-    /// Returns every resource type that can be listed, in every version. An agent of one namespace gets the namespaced ones.
-    pub(crate) async fn list_resources(&self) -> Result<Vec<Arc<ApiResource>>, ClusterError> {
-        let mut resources = self.discovery.list_all(&self.api).await?;
-        resources.retain(|resource| resource.namespaced || self.namespace_scope.is_none());
-        Ok(resources)
+    /// Returns every resource type that can be listed, in every version, and the errors of the versions that cannot be read. An
+    /// agent of one namespace gets the namespaced types.
+    pub(crate) async fn list_resources(&self) -> Result<ListedTypes, ClusterError> {
+        let mut types = self.discovery.list_all(&self.api).await?;
+        types.resources.retain(|resource| resource.namespaced || self.namespace_scope.is_none());
+        Ok(types)
+    }
+
+    /// Returns every resource type that can be listed; fails if a version of a group cannot be read.
+    pub(crate) async fn list_all_resources(&self) -> Result<Vec<Arc<ApiResource>>, ClusterError> {
+        let ListedTypes { resources, errors } = self.list_resources().await?;
+        errors.into_iter().next().map_or(Ok(resources), Err)
     }
 
     /// Removes a group from the discovery cache, because a CRD in it changed.
@@ -374,7 +381,8 @@ impl Cluster {
     }
 
     /// Returns another version in which a type is served, after a request for it failed with 404 and proved nothing; `None`
-    /// if no version is served any more, so that no object exists. Fails if the type is served as before.
+    /// if no version is served any more, or only in the other scope, so that no object of this key exists. Fails if the type is
+    /// served as before.
     async fn find_other_version(
         &self,
         resource: &ApiResource,
@@ -382,6 +390,8 @@ impl Cluster {
     ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
         match self.find_resource_again(resource).await? {
             Some(served) if *served == *resource => Err(not_found),
+            // The scope of a CRD cannot be changed: it was deleted with all of its objects, and created again.
+            Some(served) if served.namespaced != resource.namespaced => Ok(None),
             served => Ok(served),
         }
     }

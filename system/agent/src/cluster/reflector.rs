@@ -346,10 +346,10 @@ mod tests {
             resource_version: version.to_owned(),
             applied_fields: None,
             ownership: Ownership { stack_label: Some(stack().to_string()), ..Ownership::default() },
-            owner_uids: Vec::new(),
+            owners: Vec::new(),
+            service_account_uid: None,
             is_terminating: false,
             is_prune_disabled: false,
-            is_made_by_control_plane: false,
         }
     }
 

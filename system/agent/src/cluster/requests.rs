@@ -138,6 +138,11 @@ impl ApiResponse {
     }
 }
 
+fn describe_closed_gate(gate: &WriteGate) -> String {
+    let reason = gate.refusal().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("the Lease could not be renewed, and nothing may be written{reason}")
+}
+
 impl ApiClient {
     pub(super) fn new(sender: Sender, retry_policy: RetryPolicy, metrics: Arc<Metrics>, limits: Limits) -> Self {
         Self {
@@ -193,7 +198,7 @@ impl ApiClient {
             () = self.shutdown.cancelled() => Ok(()),
             () = self.no_more_retries.cancelled() => Err(request.unreachable(ENDED.to_owned())),
             opened = timeout(REQUEST_TIMEOUT, gate.wait_until_open()) => opened
-                .map_err(|_| request.unreachable("the Lease could not be renewed, and nothing may be written".to_owned())),
+                .map_err(|_| request.unreachable(describe_closed_gate(gate))),
         }
     }
 

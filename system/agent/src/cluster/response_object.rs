@@ -62,12 +62,6 @@ impl ResponseObject<'_> {
         &self.value["metadata"]
     }
 
-    /// Returns true if the object has managed fields, all of one manager.
-    pub(super) fn has_only_manager(&self, manager: &str) -> bool {
-        let is_manager = |entry: &ManagedFieldsEntry<'_>| entry.manager.as_ref().is_some_and(|text| text.0 == manager);
-        !self.managed_fields.is_empty() && self.managed_fields.iter().all(is_manager)
-    }
-
     /// Returns the hash of the agent's own entry, without ignored fields.
     pub(super) fn applied_fields(&self) -> Option<AppliedFieldsHash> {
         let is = |text: &Option<Text<'_>>, expected: &str| text.as_ref().is_some_and(|text| text.0 == expected);

@@ -15,9 +15,11 @@ struct Shared {
     changed: Notify,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     leadership: Leadership,
+    /// Reason why the API server refused the last attempt to read or write the Lease.
+    refusal: Option<Arc<str>>,
     /// Number of times that this process has held the Lease again after it had lost it without noticing.
     term: u64,
 }
@@ -36,7 +38,20 @@ enum Leadership {
 impl WriteGate {
     /// Opens the gate until the given time.
     pub fn open_until(&self, until: Instant) {
-        self.update(|state| state.leadership = Leadership::Held { until });
+        self.update(|state| {
+            state.leadership = Leadership::Held { until };
+            state.refusal = None;
+        });
+    }
+
+    /// Records whether the API server refused to let this process read or write the Lease, and why.
+    pub fn record_refusal(&self, reason: Option<Arc<str>>) {
+        self.lock().refusal = reason;
+    }
+
+    /// Returns the reason why the API server refused the last attempt to read or write the Lease.
+    pub fn refusal(&self) -> Option<Arc<str>> {
+        self.lock().refusal.clone()
     }
 
     /// Begins a new term: this process has held the Lease, lost it without noticing, and holds it again.
@@ -46,7 +61,10 @@ impl WriteGate {
 
     /// Closes the gate because another process holds the Lease.
     pub fn close_for_other_leader(&self) {
-        self.update(|state| state.leadership = Leadership::HeldByOther);
+        self.update(|state| {
+            state.leadership = Leadership::HeldByOther;
+            state.refusal = None;
+        });
     }
 
     fn update(&self, change: impl FnOnce(&mut State)) {

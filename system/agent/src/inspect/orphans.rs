@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 
 use sindri_client::TargetStateResponse;
 
+use sindri_model::text::to_printable;
+
 use crate::agent::{Agent, AgentError};
 use crate::cluster::{Cluster, ClusterError};
+use crate::pass::plan::describe_owner;
 
 /// Returns one line for each orphaned object: its former stack, and its key.
 pub async fn list_orphans(agent: &Agent) -> Result<Vec<String>, AgentError> {
@@ -18,10 +21,12 @@ pub async fn list_orphans(agent: &Agent) -> Result<Vec<String>, AgentError> {
 
 async fn find_orphans(cluster: &Cluster, stacks: &BTreeSet<String>) -> Result<Vec<String>, ClusterError> {
     let (mut lines, mut seen_uids) = (BTreeSet::new(), BTreeSet::new());
-    for resource in cluster.list_resources().await? {
+    let types = cluster.list_resources().await?;
+    // A type that cannot be listed gets a line, because it may have orphans.
+    lines.extend(types.errors.iter().map(|error| format!("! {error}")));
+    for resource in types.resources {
         let objects = match cluster.list_labelled(&resource).await {
             Ok((objects, _)) => objects,
-            // A type that cannot be listed gets a line, because it may have orphans.
             Err(error) => {
                 lines.insert(format!("! {error}"));
                 continue;
@@ -32,7 +37,7 @@ async fn find_orphans(cluster: &Cluster, stacks: &BTreeSet<String>) -> Result<Ve
             let is_original = object.ownership.object.as_deref() == Some(&object.key.to_string());
             // The same object is listed in every version of its group.
             if is_original && !stacks.contains(&stack) && seen_uids.insert(object.uid) {
-                lines.insert(format!("stack {stack}: {}", object.key));
+                lines.insert(to_printable(&format!("stack {}: {}", describe_owner(&stack), object.key)));
             }
         }
     }

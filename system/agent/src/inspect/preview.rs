@@ -96,7 +96,7 @@ async fn preview_stack(
     let holds = find_adoption(&plan).into_iter().chain(excess);
     let holds: Vec<Hold> = holds.chain(find_single_holds(&plan, &foreign, &policy.brake)).collect();
     let mut text = String::new();
-    for line in render_plan(&plan, inventory, live, &holds).lines() {
+    for line in render_plan(&plan, inventory, live, &holds, usize::MAX).lines() {
         text.push_str(&format!("{line}\n"));
         let of_line = changes.iter().find(|(key, _)| line[2..].split("  (").next() == Some(&key.to_string()));
         of_line.into_iter().flat_map(|(_, lines)| lines).for_each(|line| text.push_str(&format!("    {line}\n")));

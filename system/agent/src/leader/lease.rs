@@ -124,10 +124,27 @@ impl LeaderLease<'_> {
                     tracing::info!("there is no Lease; another process may have held it, and may still act");
                     absent_since.get_or_insert(started);
                 }
-                Ok(Err(error)) => tracing::info!("{error}"),
-                Err(_) => tracing::info!("the Lease: no response within {} s", ATTEMPT_MAX.as_secs()),
+                Ok(Err(error)) => {
+                    // The text of an outage differs from attempt to attempt, and a failure with another text is reported again.
+                    gate.record_refusal(error.proves_rejection().then(|| error.to_string().into()));
+                    self.record_error(gate, &error.to_string());
+                }
+                Err(_) => {
+                    gate.record_refusal(None);
+                    self.record_error(gate, &format!("the Lease: no response within {} s", ATTEMPT_MAX.as_secs()));
+                }
             }
             sleep(RENEW_INTERVAL).await;
+        }
+    }
+
+    /// Records that the Lease could not be read or written. Until it can be, nothing is written.
+    fn record_error(&self, gate: &WriteGate, reason: &str) {
+        if gate.is_open() || gate.has_other_leader() {
+            tracing::info!("{reason}");
+        } else {
+            tracing::warn!("nothing is written without the Lease: {reason}");
+            self.readiness.record_role(LeaderRole::WithoutLease(reason.to_owned()));
         }
     }
 

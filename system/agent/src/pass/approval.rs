@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use sindri_client::Client;
+use sindri_model::text::to_printable;
 use sindri_model::wire::{ApprovalRequest, ApprovalState};
 use sindri_model::{AgentId, Checksum, ObjectKey};
 
@@ -14,7 +15,8 @@ use super::plan::{ForeignObjects, Hold};
 /// Limits of the broker: number of reasons, characters of each, and bytes of the plan.
 const REASONS_MAX: usize = 32;
 const REASON_CHARS_MAX: usize = 1_000;
-const PLAN_BYTES_MAX: usize = 60 * 1024;
+/// Most bytes of a plan that the agent sends; the broker accepts some more.
+pub const PLAN_BYTES_MAX: usize = 60 * 1024;
 
 /// Decision about the deletions of a plan.
 pub enum ApprovalDecision {
@@ -53,15 +55,15 @@ pub async fn request_approval(
     agent: AgentId,
     desired: &DesiredStack,
     holds: Vec<Hold>,
-    plan_text: &str,
+    plan_text: String,
 ) -> ApprovalDecision {
-    let cut = |reason: String| reason.chars().take(REASON_CHARS_MAX).collect::<String>();
+    let cut = |reason: String| to_printable(&reason).chars().take(REASON_CHARS_MAX).collect::<String>();
     let reasons: Vec<String> = holds.iter().take(REASONS_MAX).map(|hold| cut(hold.to_string())).collect();
     let request = ApprovalRequest {
         deployment_object_id: desired.revision,
         digest: digest(desired, &holds).to_string(),
         reasons: reasons.clone(),
-        plan: plan_text[..plan_text.floor_char_boundary(PLAN_BYTES_MAX)].to_owned(),
+        plan: plan_text,
     };
     let approval = match broker.request_approval(agent, desired.stack, &request).await {
         Ok(approval) => match approval.state {

@@ -1,9 +1,13 @@
 //! State of a stack that one pass leaves to the next.
 
+use std::sync::Arc;
+
 use sindri_model::{ObjectKey, StackId};
 
-use super::desired::DesiredStack;
-use super::inventory::{Inventory, InventoryError, save_inventory};
+use super::desired::{DesiredObject, DesiredStack};
+use super::inventory::{
+    Completeness, CreationResult, Inventory, InventoryError, SeenResult, load_inventory, save_inventory,
+};
 use super::order::ReadyObjects;
 use super::plan::AppliedState;
 use crate::cluster::{ApiResource, Cluster};
@@ -21,6 +25,8 @@ pub struct PassCache {
     pub is_restored: bool,
     /// True if the cluster was searched for objects that the inventory lacks, since the inventory was read.
     pub is_searched: bool,
+    /// Number of last searches of a removal that failed.
+    pub failed_searches: u32,
     /// Result of the last pass.
     pub last_applied: Option<AppliedState>,
     /// Objects that were ready after the last pass, while others wait for them.
@@ -38,16 +44,40 @@ impl PassCache {
         Some((resource, entry.and_then(|entry| entry.uid.as_deref())))
     }
 
-    /// Stores the failures of objects that are applied once; `find` returns `None` for objects that are gone.
-    pub async fn save_failures(
+    /// Returns the objects that are applied once and whose result was not seen yet. A pass that failed may have left nothing but
+    /// the inventory in the cluster.
+    pub async fn find_without_result(
         &mut self,
         cluster: &Cluster,
         stack: StackId,
-        find: impl Fn(&ObjectKey) -> Option<Result<(), String>>,
+    ) -> Result<Vec<Arc<DesiredObject>>, InventoryError> {
+        let objects = self.desired.as_ref().map_or(&[][..], |(desired, _)| desired.goal.objects());
+        let once: Vec<&Arc<DesiredObject>> = objects.iter().filter(|object| object.once.is_some()).collect();
+        if once.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.inventory.is_none() && self.had_inventory && !self.is_restored {
+            let (inventory, completeness) = load_inventory(cluster, stack).await?;
+            self.inventory = (completeness == Completeness::Complete).then_some(inventory);
+        }
+        let Some(inventory) = &self.inventory else { return Ok(Vec::new()) };
+        let is_unseen = |object: &&Arc<DesiredObject>| {
+            let creation = inventory.get(&object.key).and_then(|entry| entry.once.as_ref());
+            creation.is_some_and(|creation| creation.result == CreationResult::Unseen)
+        };
+        Ok(once.into_iter().filter(is_unseen).cloned().collect())
+    }
+
+    /// Stores the results of objects that are applied once; `find` returns `None` for objects without one, or that are gone.
+    pub async fn save_results(
+        &mut self,
+        cluster: &Cluster,
+        stack: StackId,
+        find: impl Fn(&ObjectKey) -> Option<SeenResult>,
     ) -> Result<(), InventoryError> {
         let Some(before) = self.inventory.take_if(|inventory| inventory.has_once()) else { return Ok(()) };
         let mut after = before.clone();
-        after.set_failures(find);
+        after.set_results(find);
         after.versions = save_inventory(cluster, stack, &before, &after).await?;
         self.inventory = Some(after);
         Ok(())

@@ -16,7 +16,7 @@ use super::plan::{Delete, ForeignObjects, Plan, is_proved};
 use super::stage::Stage;
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::namespaces::DEFAULT_NAMESPACE;
-use crate::cluster::{ApiResource, Cluster, ClusterError, LiveObject};
+use crate::cluster::{ApiResource, Cluster, ClusterError, LiveObject, Owner};
 use crate::target::claims::Claims;
 
 /// Time limit of one search. A delete whose content is not known by then waits for the next pass.
@@ -93,7 +93,7 @@ impl ContentSearch<'_> {
                 Some(declared) => (Some(declared), Vec::new()),
                 None => {
                     let is_own = |object: &LiveObject| self.is_own(object);
-                    let foreign = find_foreign_in_namespace(cluster, &key.name, is_own).await?;
+                    let foreign = find_foreign_in_namespace(cluster, &key.name, self.inventory, is_own).await?;
                     // A stack may have declared an object there during the search.
                     ((self.claims)().find_in_namespace(&key.name), foreign)
                 }
@@ -151,20 +151,23 @@ fn find_custom_resource_type(crd: &Value) -> Option<ApiResource> {
 }
 
 /// Returns the objects in a namespace that belong neither to the stack, as `is_own` tells, nor to the cluster itself. Objects
-/// whose owner is in the same namespace are left out, because they are deleted with it, and the owner counts. A
+/// that belong to another one in the same namespace are left out, because they are deleted with it, and the other one counts.
+/// The inventory has the Services that the stack deleted in this pass: their Endpoints may still exist. A
 /// PersistentVolumeClaim always counts, because its data would be deleted, and so does an object whose annotation keeps it.
 pub async fn find_foreign_in_namespace(
     cluster: &Cluster,
     namespace: &str,
+    inventory: &Inventory,
     is_own: impl Fn(&LiveObject) -> bool,
 ) -> Result<Vec<LiveObject>, ClusterError> {
-    let mut resources = cluster.list_resources().await?;
+    let mut resources = cluster.list_all_resources().await?;
     resources.retain(|resource| resource.namespaced);
+    let kinds = resources.iter().map(|resource| (resource.group.clone(), resource.kind.clone())).collect();
     let list = async |resource: Arc<ApiResource>| cluster.list_namespace(&resource, namespace).await;
     let listed: Vec<Result<Vec<LiveObject>, ClusterError>> = run_concurrently(resources, list).await;
     let listed: Vec<Vec<LiveObject>> = listed.into_iter().collect::<Result<_, _>>()?;
-    let uids: BTreeSet<String> = listed.iter().flatten().map(|object| object.uid.clone()).collect();
-    let keeps = |object: &LiveObject| keeps_namespace(object, is_own(object), &uids);
+    let neighbours = Neighbours::new(kinds, listed.iter().flatten(), inventory);
+    let keeps = |object: &LiveObject| neighbours.is_counted(object, is_own(object));
     let foreign = listed.into_iter().map(|objects| objects.into_iter().filter(keeps).collect());
     let foreign: Vec<Vec<LiveObject>> = foreign.filter(|objects: &Vec<LiveObject>| !objects.is_empty()).collect();
     let leave_out_injected = async |mut objects: Vec<LiveObject>| {
@@ -179,11 +182,51 @@ pub async fn find_foreign_in_namespace(
     Ok(foreign.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// Returns true if an object of a namespace counts; `uids` are those of all objects in it.
-fn keeps_namespace(object: &LiveObject, is_own: bool, uids: &BTreeSet<String>) -> bool {
-    let is_claim = object.key.group.is_empty() && object.key.kind == "PersistentVolumeClaim";
-    let has_owner_here = || object.owner_uids.iter().any(|uid| uids.contains(uid));
-    is_claim || object.is_prune_disabled || !is_own && !is_made_by_cluster(object) && !has_owner_here()
+/// All objects of a namespace, to tell which of them belong to others of them.
+struct Neighbours {
+    /// Groups and kinds of objects in namespaces.
+    kinds: BTreeSet<(String, String)>,
+    uids: BTreeSet<String>,
+    /// Services, also those that the stack has just deleted.
+    services: BTreeSet<Arc<ObjectKey>>,
+}
+
+impl Neighbours {
+    fn new<'a>(
+        kinds: BTreeSet<(String, String)>,
+        objects: impl Iterator<Item = &'a LiveObject> + Clone,
+        inventory: &Inventory,
+    ) -> Self {
+        let keys = objects.clone().map(|object| &object.key).chain(inventory.entries().map(|entry| &entry.key));
+        let is_service = |key: &&Arc<ObjectKey>| key.group.is_empty() && key.kind == "Service";
+        let services = keys.filter(is_service).cloned().collect();
+        Self { kinds, uids: objects.map(|object| object.uid.clone()).collect(), services }
+    }
+
+    /// Returns true if an object counts.
+    fn is_counted(&self, object: &LiveObject, is_own: bool) -> bool {
+        let is_claim = object.key.group.is_empty() && object.key.kind == "PersistentVolumeClaim";
+        is_claim || object.is_prune_disabled || !is_own && !is_made_by_cluster(object) && !self.is_dependent(object)
+    }
+
+    /// Returns true for an object that is deleted together with another one of the namespace.
+    fn is_dependent(&self, object: &LiveObject) -> bool {
+        let owners = &object.owners;
+        // An owner is in the namespace of the object or cluster-scoped. If none is left, the garbage collector deletes the
+        // object. An orphaned one has no owner references, regardless of the controller that created it.
+        let is_namespaced = |owner: &Owner| self.kinds.contains(&(owner.group.clone(), owner.kind.clone()));
+        owners.iter().any(|owner| self.uids.contains(&owner.uid))
+            || !owners.is_empty() && owners.iter().all(is_namespaced)
+            || object.service_account_uid.as_ref().is_some_and(|uid| self.uids.contains(uid))
+            || self.is_of_service(&object.key)
+    }
+
+    /// Returns true for the Endpoints of a Service. They have no owner reference, and the field manager is that of the program in
+    /// which the controllers run.
+    fn is_of_service(&self, key: &ObjectKey) -> bool {
+        let service = || ObjectKey { kind: "Service".to_owned(), ..key.clone() };
+        key.group.is_empty() && key.kind == "Endpoints" && self.services.contains(&service())
+    }
 }
 
 fn is_injected_kind(resource: &ApiResource) -> bool {
@@ -210,45 +253,86 @@ fn sorted(keys: impl Iterator<Item = Arc<ObjectKey>>) -> Vec<Arc<ObjectKey>> {
     keys.into_iter().collect()
 }
 
-/// Returns true for objects that the control plane creates by itself, such as Endpoints and the default ServiceAccount.
+/// Returns true for objects that the control plane creates in every namespace by itself. Who wrote an object does not tell
+/// whose it is: a controller also creates the ReplicaSets and Jobs of others, which may be orphaned later.
 fn is_made_by_cluster(object: &LiveObject) -> bool {
-    match (object.key.group.as_str(), object.key.kind.as_str(), object.key.name.as_str()) {
-        ("" | "events.k8s.io", "Event", _)
-        | ("", "ServiceAccount", "default")
-        | ("", "ConfigMap", "kube-root-ca.crt") => true,
-        _ => object.is_made_by_control_plane,
-    }
+    matches!(
+        (object.key.group.as_str(), object.key.kind.as_str(), object.key.name.as_str()),
+        ("" | "events.k8s.io", "Event", _) | ("", "ServiceAccount", "default") | ("", "ConfigMap", "kube-root-ca.crt")
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Secret;
-
     use super::*;
     use crate::cluster::ownership::Ownership;
+    use crate::pass::inventory::Entry;
 
-    fn secret(owner_uids: &[&str]) -> LiveObject {
-        let resource = Arc::new(ApiResource::from_namespaced_type::<Secret>());
+    fn resource(group: &str, kind: &str) -> Arc<ApiResource> {
+        let (group, version, kind) = (group.to_owned(), "v1".to_owned(), kind.to_owned());
+        Arc::new(ApiResource { group, version, plural: format!("{}s", kind.to_lowercase()), kind, namespaced: true })
+    }
+
+    fn object(group: &str, kind: &str, owners: &[(&str, &str, &str)]) -> LiveObject {
+        let resource = resource(group, kind);
+        let to_owner = |(group, kind, uid): &(&str, &str, &str)| Owner {
+            group: (*group).to_owned(),
+            kind: (*kind).to_owned(),
+            uid: (*uid).to_owned(),
+        };
         LiveObject {
-            key: Arc::new(resource.object_key(Some("team"), "records")),
+            key: Arc::new(resource.object_key(Some("team"), "web")),
             resource,
             uid: "7".to_owned(),
             resource_version: "1".to_owned(),
             applied_fields: None,
             ownership: Ownership::default(),
-            owner_uids: owner_uids.iter().map(|uid| (*uid).to_owned()).collect(),
+            owners: owners.iter().map(to_owner).collect(),
+            service_account_uid: None,
             is_terminating: false,
             is_prune_disabled: false,
-            is_made_by_control_plane: false,
+        }
+    }
+
+    fn neighbours(objects: &[LiveObject], inventory: &Inventory) -> Neighbours {
+        let kinds = [("", "Secret"), ("apps", "Deployment"), ("apps", "ReplicaSet")];
+        let kinds = kinds.map(|(group, kind)| (group.to_owned(), kind.to_owned()));
+        Neighbours::new(BTreeSet::from(kinds), objects.iter(), inventory)
+    }
+
+    #[test]
+    fn an_object_counts_unless_it_is_deleted_with_another_one_of_the_namespace() {
+        let owner = LiveObject { uid: "8".to_owned(), ..object("shop.example", "Widget", &[]) };
+        let neighbours = neighbours(&[owner], &Inventory::default());
+        let is_counted = |object: &LiveObject| neighbours.is_counted(object, false);
+        assert!(is_counted(&object("", "Secret", &[])), "it belongs to another client");
+        assert!(!neighbours.is_counted(&object("", "Secret", &[]), true), "it belongs to the stack");
+        assert!(!is_counted(&object("", "Secret", &[("shop.example", "Widget", "8")])), "its owner counts");
+        let cluster_scoped = ("shop.example", "Fleet", "9");
+        assert!(is_counted(&object("", "Secret", &[cluster_scoped])), "its owner is cluster-scoped, and stays");
+        let gone = ("apps", "Deployment", "9");
+        assert!(!is_counted(&object("apps", "ReplicaSet", &[gone])), "its only owner is gone, so it is collected");
+        assert!(is_counted(&object("apps", "ReplicaSet", &[gone, cluster_scoped])), "one of its owners stays");
+        let token = |uid: &str| LiveObject { service_account_uid: Some(uid.to_owned()), ..object("", "Secret", &[]) };
+        assert!(!is_counted(&token("8")), "a token of a ServiceAccount of the namespace");
+        assert!(is_counted(&token("9")), "another token");
+    }
+
+    #[test]
+    fn orphaned_workloads_count() {
+        let neighbours = neighbours(&[], &Inventory::default());
+        for (group, kind) in [("apps", "ReplicaSet"), ("apps", "ControllerRevision"), ("batch", "Job"), ("", "Pod")] {
+            assert!(neighbours.is_counted(&object(group, kind, &[]), false), "{kind}");
         }
     }
 
     #[test]
-    fn an_object_counts_unless_its_owner_is_in_the_same_namespace() {
-        let uids = BTreeSet::from(["7".to_owned(), "8".to_owned()]);
-        assert!(keeps_namespace(&secret(&[]), false, &uids), "it belongs to another client");
-        assert!(!keeps_namespace(&secret(&[]), true, &uids), "it belongs to the stack");
-        assert!(!keeps_namespace(&secret(&["8"]), false, &uids), "its owner counts");
-        assert!(keeps_namespace(&secret(&["9"]), false, &uids), "its owner is cluster-scoped, and stays");
+    fn endpoints_belong_to_the_service_of_their_name() {
+        let (endpoints, service) = (object("", "Endpoints", &[]), object("", "Service", &[]));
+        let mut inventory = Inventory::default();
+        assert!(neighbours(&[], &inventory).is_counted(&endpoints, false), "without a Service");
+        assert!(!neighbours(std::slice::from_ref(&service), &inventory).is_counted(&endpoints, false));
+        inventory.insert(Entry::new(service.key.clone(), service.resource));
+        assert!(!neighbours(&[], &inventory).is_counted(&endpoints, false), "its Service was just deleted");
     }
 }

@@ -6,14 +6,18 @@ use serde_json::Value;
 
 use super::desired::DesiredObject;
 use super::plan::Write;
+use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError};
 
 /// Sets ignored fields of the writes to their live values, so that the validation and the comparison see what is applied.
 pub async fn copy_ignored_fields(cluster: &Cluster, writes: &mut [Write]) -> Result<(), ClusterError> {
-    for write in writes.iter_mut().filter(|write| !write.object.ignored.is_empty()) {
+    let ignoring: Vec<&mut Write> = writes.iter_mut().filter(|write| !write.object.ignored.is_empty()).collect();
+    let copy = |write| async move {
+        let write: &mut Write = write;
         (write.object, _) = read_ignored_fields(cluster, &write.object).await?;
-    }
-    Ok(())
+        Ok(())
+    };
+    run_concurrently(ignoring, copy).await.into_iter().collect()
 }
 
 /// Returns an object with its ignored fields set to their live values, and the live object if there is one.

@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use sindri_health::{AssessedObject, Health, HealthState};
 use sindri_model::{Checksum, Epoch, ObjectKey, RevisionId, Sequence, StackId};
 use thiserror::Error;
 
@@ -54,8 +55,51 @@ impl Entry {
 pub struct Creation {
     /// Checksum of the manifest with which it was created.
     pub manifest: Checksum,
-    /// Reason why the object failed, as long as it has. It is still known when the object is gone.
-    pub failure: Option<String>,
+    /// Its result, which is still known when the object is gone.
+    pub result: CreationResult,
+}
+
+/// Result of an object that is applied once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreationResult {
+    /// It was seen neither ready nor failed. If it is gone, nothing is concluded from its absence.
+    Unseen,
+    /// It was ready, or a Job was complete.
+    Completed,
+    /// It failed for this reason.
+    Failed(String),
+}
+
+impl CreationResult {
+    /// Returns the result that follows from the health of an object; `None` if there is none yet.
+    pub fn from_health(health: &Health) -> Option<Self> {
+        match health.state {
+            HealthState::Ready => Some(Self::Completed),
+            HealthState::Failing => {
+                let reason = format!("{}: {}", health.reason, health.message);
+                Some(Self::Failed(reason.chars().take(FAILURE_CHARS_MAX).collect()))
+            }
+            HealthState::Unknown | HealthState::Progressing => None,
+        }
+    }
+}
+
+/// Result that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenResult {
+    /// The result.
+    pub result: CreationResult,
+    /// True if the object was being deleted.
+    pub is_terminating: bool,
+}
+
+impl SeenResult {
+    /// Returns the result of an object, also if it is being deleted; `None` if there is none yet.
+    pub fn from_assessed(assessed: &AssessedObject) -> Option<Self> {
+        let before_deletion = assessed.before_deletion.as_deref();
+        let result = CreationResult::from_health(before_deletion.unwrap_or(&assessed.health))?;
+        Some(Self { result, is_terminating: before_deletion.is_some() })
+    }
 }
 
 /// Serialized entries. There are thousands of few resource types, so the type is stored once for all of its objects.
@@ -74,6 +118,9 @@ enum StoredEntries {
         once: Option<Checksum>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
+        /// Left out by earlier versions, which did not distinguish an unknown result from success.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_result_unseen: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_delete_approved: bool,
     },
@@ -93,9 +140,12 @@ impl StoredEntries {
                 grouped.entry(resource).or_default().push(object);
             } else {
                 let (key, resource) = (ObjectKey::clone(key), ApiResource::clone(resource));
-                let (once, failure) = once.clone().map_or((None, None), |once| (Some(once.manifest), once.failure));
+                let result = once.as_ref().map(|once| once.result.clone());
+                let is_result_unseen = result == Some(CreationResult::Unseen);
+                let failure = if let Some(CreationResult::Failed(reason)) = result { Some(reason) } else { None };
+                let once = once.as_ref().map(|once| once.manifest.clone());
                 let (uid, is_delete_approved) = (uid.clone(), *is_delete_approved);
-                stored.push(Self::Single { key, resource, uid, once, failure, is_delete_approved });
+                stored.push(Self::Single { key, resource, uid, once, failure, is_result_unseen, is_delete_approved });
             }
         }
         let grouped = grouped.into_iter();
@@ -106,8 +156,13 @@ impl StoredEntries {
     fn into_entries(self) -> Vec<Entry> {
         let (resource, objects) = match self {
             Self::Grouped { resource, objects } => (Arc::new(resource), objects),
-            Self::Single { key, resource, uid, once, failure, is_delete_approved } => {
-                let once = once.map(|manifest| Creation { manifest, failure });
+            Self::Single { key, resource, uid, once, failure, is_result_unseen, is_delete_approved } => {
+                let result = match failure {
+                    Some(reason) => CreationResult::Failed(reason),
+                    None if is_result_unseen => CreationResult::Unseen,
+                    None => CreationResult::Completed,
+                };
+                let once = once.map(|manifest| Creation { manifest, result });
                 let entry = Entry::new(Arc::new(key), Arc::new(resource));
                 return vec![Entry { uid, once, is_delete_approved, ..entry }];
             }
@@ -249,10 +304,10 @@ impl Inventory {
         entry.expect("an object is in the inventory before it is written").uid = Some(uid.to_owned());
     }
 
-    /// Records that an object that is applied once was created with this manifest.
-    pub fn set_once(&mut self, key: &ObjectKey, manifest: &Checksum) {
+    /// Records that an object that is applied once was created with this manifest, and its result.
+    pub fn set_once(&mut self, key: &ObjectKey, manifest: &Checksum, result: CreationResult) {
         let entry = self.chunks.iter_mut().find_map(|chunk| chunk.get_mut(key));
-        let creation = Creation { manifest: manifest.clone(), failure: None };
+        let creation = Creation { manifest: manifest.clone(), result };
         entry.expect("an object is in the inventory before it is written").once = Some(creation);
     }
 
@@ -261,13 +316,15 @@ impl Inventory {
         self.entries().any(|entry| entry.once.is_some())
     }
 
-    /// Records the failures of objects that are applied once; `find` returns `None` for objects that are gone.
-    pub fn set_failures(&mut self, find: impl Fn(&ObjectKey) -> Option<Result<(), String>>) {
+    /// Records the results of objects that are applied once; `find` returns `None` for objects without one, or that are gone.
+    pub fn set_results(&mut self, find: impl Fn(&ObjectKey) -> Option<SeenResult>) {
         for entry in self.chunks.iter_mut().flat_map(BTreeMap::values_mut) {
             if let Some(creation) = &mut entry.once
-                && let Some(health) = find(&entry.key)
+                && let Some(SeenResult { result, is_terminating }) = find(&entry.key)
+                // A controller may clean up the status of an object that is being deleted.
+                && (!is_terminating || creation.result == CreationResult::Unseen)
             {
-                creation.failure = health.err().map(|reason| reason.chars().take(FAILURE_CHARS_MAX).collect());
+                creation.result = result;
             }
         }
     }
@@ -468,12 +525,19 @@ async fn write_chunks(
     indexes: Vec<usize>,
 ) -> Result<ChunkVersions, InventoryError> {
     let mut versions = after.versions.clone();
-    for index in indexes {
+    for index in in_order_of_writes(indexes) {
         let data_before = build_chunk(cluster.agent_namespace(), stack, index, before).data;
         let chunk = build_chunk(cluster.agent_namespace(), stack, index, after);
         versions.insert(index, write_chunk(cluster, stack, data_before.as_ref(), chunk).await?);
     }
     Ok(versions)
+}
+
+/// Returns the order in which chunks are written: the first one last, because it has the number of all. If a later one cannot be
+/// created, for example because of a quota, the inventory in the cluster is complete as it is.
+fn in_order_of_writes(indexes: Vec<usize>) -> impl Iterator<Item = usize> {
+    let first = indexes.first().copied().filter(|index| *index == 0);
+    indexes.into_iter().filter(|index| *index != 0).chain(first)
 }
 
 /// Writes one chunk if it has the expected version. After a conflict it was written if it has the new data (the response to an
@@ -652,12 +716,38 @@ mod tests {
         let cluster_scoped = Entry::new(Arc::new(namespaces.object_key(None, "shop")), namespaces);
         let mut renamed = entry(2);
         Arc::make_mut(&mut renamed.key).kind = "Renamed".into();
-        let creation = Creation { manifest: Checksum::compute("a"), failure: Some("BackoffLimitExceeded".to_owned()) };
+        let creation = Creation {
+            manifest: Checksum::compute("a"),
+            result: CreationResult::Failed("BackoffLimitExceeded".to_owned()),
+        };
         let once = Entry { once: Some(creation), ..entry(3) };
+        let creation = Creation { manifest: Checksum::compute("a"), result: CreationResult::Unseen };
+        let unseen = Entry { once: Some(creation), ..entry(4) };
         let mut inventory = Inventory::default();
-        [entry(0), with_uid, cluster_scoped, renamed, once].into_iter().for_each(|entry| inventory.insert(entry));
+        [entry(0), with_uid, cluster_scoped, renamed, once, unseen]
+            .into_iter()
+            .for_each(|entry| inventory.insert(entry));
         inventory.approve_deletes("20000000-0000-4000-8000-000000000000".parse().unwrap(), &[entry(0).key]);
         assert_eq!(reread(stack, &inventory), inventory);
+    }
+
+    #[test]
+    fn the_result_of_an_object_that_is_being_deleted_replaces_only_an_unknown_one() {
+        let failed = || CreationResult::Failed("Failed: deadline".to_owned());
+        for (before, seen, is_terminating, after) in [
+            (CreationResult::Unseen, failed(), true, failed()),
+            (failed(), CreationResult::Completed, true, failed()),
+            (failed(), CreationResult::Completed, false, CreationResult::Completed),
+        ] {
+            let creation = Creation { manifest: Checksum::compute("a"), result: before };
+            let mut inventory = Inventory::default();
+            inventory.insert(Entry { once: Some(creation), ..entry(1) });
+            inventory.set_results(|_| Some(SeenResult { result: seen.clone(), is_terminating }));
+            let result = inventory.entries().find_map(|entry| entry.once.clone()).map(|once| once.result);
+            assert_eq!(result, Some(after));
+            inventory.set_results(|_| None);
+            assert!(inventory.has_once(), "an object that is gone keeps its result");
+        }
     }
 
     #[test]
@@ -702,8 +792,8 @@ mod tests {
             removed.iter().for_each(|number| after.remove(&entry(*number).key));
             added.iter().for_each(|number| after.insert(entry(*number)));
             let mut partial = before.clone();
-            for index in 0..written.min(after.chunks.len()) {
-                if partial.chunks.len() <= index { partial.chunks.push(BTreeMap::new()); }
+            for index in in_order_of_writes((0..after.chunks.len()).collect()).take(written) {
+                if partial.chunks.len() <= index { partial.chunks.resize(index + 1, BTreeMap::new()); }
                 partial.chunks[index] = after.chunks[index].clone();
             }
             for kept in after.entries().filter(|entry| before.get(&entry.key).is_some()) {

@@ -14,7 +14,7 @@ use super::desired::DesiredStack;
 use super::inventory::{Entry, Inventory};
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::reflector::Reflector;
-use crate::cluster::{ApiResource, Cluster, ClusterError, LiveObject};
+use crate::cluster::{ApiResource, Cluster, ClusterError, ListedTypes, LiveObject};
 
 /// Live objects that a plan needs, by key. A key that was looked up and is missing here does not exist.
 pub type LiveSet = BTreeMap<Arc<ObjectKey>, LiveObject>;
@@ -129,7 +129,7 @@ pub async fn read_live_objects(
 
 /// Returns true if an object proves to belong to a stack. One with an owner reference is left to the garbage collector.
 pub fn is_provably_of(stack: StackId, object: &LiveObject) -> bool {
-    object.owner_uids.is_empty() && object.ownership.proves_owner(stack, &object.key)
+    object.owners.is_empty() && object.ownership.proves_owner(stack, &object.key)
 }
 
 /// Lists the objects that are new to a stack, by type and namespace: one that exists without the ownership label belongs to
@@ -203,26 +203,46 @@ async fn list_labelled(
     }
 }
 
+/// Objects that prove to belong to a stack, as far as they could be searched for.
+pub struct FoundObjects {
+    /// Their entries.
+    pub entries: Vec<Entry>,
+    /// Errors of the kinds, or versions of API groups, that could not be searched.
+    pub errors: Vec<ClusterError>,
+}
+
 /// Searches the whole cluster for objects that prove to belong to a stack. Used when its inventory was lost, and before a
-/// removal is confirmed. `on_error` decides about kinds that cannot be listed.
+/// removal is confirmed. With a time limit for each of its two steps, to find the kinds and to list their objects, so that an
+/// API group that does not respond takes no time from the others. Fails if no kind could be searched.
 pub async fn find_stack_objects(
     cluster: &Cluster,
     stack: StackId,
-    on_error: impl Fn(ClusterError) -> Result<(), ClusterError>,
-) -> Result<Vec<Entry>, ClusterError> {
+    limit: Option<Duration>,
+) -> Result<FoundObjects, ClusterError> {
+    let limited = || limit.map_or_else(|| cluster.clone(), |limit| cluster.with_deadline(Instant::now() + limit));
+    let ListedTypes { resources, mut errors } = limited().list_resources().await?;
+    let cluster = &limited();
     let list = async |resource: Arc<ApiResource>| cluster.list_stack_objects(&resource, stack).await;
     let mut entries = Vec::new();
-    for objects in run_concurrently(cluster.list_resources().await?, list).await {
+    let mut is_any_searched = false;
+    for objects in run_concurrently(resources, list).await {
         let objects = match objects {
             Ok(objects) => objects,
             Err(error) => {
-                on_error(error)?;
+                errors.push(error);
                 continue;
             }
         };
+        is_any_searched = true;
         let owned = objects.into_iter().filter(|object| object.ownership.proves_owner(stack, &object.key));
         let to_entry = |LiveObject { key, resource, uid, .. }| Entry { uid: Some(uid), ..Entry::new(key, resource) };
         entries.extend(owned.map(to_entry));
     }
-    Ok(entries)
+    match errors.pop() {
+        Some(error) if !is_any_searched => Err(error),
+        last => {
+            errors.extend(last);
+            Ok(FoundObjects { entries, errors })
+        }
+    }
 }

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use sindri_client::Client;
 use sindri_model::{AgentId, StackId};
-use tokio::time::Instant;
 
 use super::desired::{DesiredObject, DesiredStack};
-use super::inventory::{Completeness, Creation, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory};
-use super::observe::find_stack_objects;
+use super::inventory::{
+    Completeness, Creation, CreationResult, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory,
+};
+use super::observe::{FoundObjects, find_stack_objects};
 use super::summary::PassError;
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::Cluster;
 
-/// Time limit of the search before a removal is confirmed.
-const LAST_SEARCH_MAX: Duration = Duration::from_secs(30);
+/// Time limit of each step of the search before a removal is confirmed.
+const LAST_SEARCH_MAX: Duration = Duration::from_secs(15);
 
 /// Reads the inventory of one stack.
 #[derive(Clone, Copy)]
@@ -52,7 +53,10 @@ impl InventoryReader<'_> {
             Completeness::Missing => must_exist || self.is_known_stack().await,
         };
         if is_searched {
-            for entry in find_stack_objects(cluster, stack, Err).await? {
+            let FoundObjects { entries, errors } = find_stack_objects(cluster, stack, None).await?;
+            // Nothing may be concluded from an inventory without the objects of a kind.
+            errors.into_iter().next().map_or(Ok(()), Err)?;
+            for entry in entries {
                 if inventory.get(&entry.key).is_none() {
                     inventory.insert(entry);
                 }
@@ -84,22 +88,15 @@ impl InventoryReader<'_> {
     }
 
     /// Searches for objects of the stack that the inventory lacks, and adds them. Kinds that cannot be listed in time are left out,
-    /// because the inventory may well be right: a removal must not wait for an API group that does not respond.
+    /// because the inventory may well be right: a removal must not wait for an API group that does not respond. Fails if
+    /// nothing could be searched.
     pub async fn find_forgotten(&self, inventory: &mut Inventory) -> Result<bool, PassError> {
-        let cluster = self.cluster.with_deadline(Instant::now() + LAST_SEARCH_MAX);
-        let log = |error: ClusterError| tracing::info!("stack {}: the last search of the removal: {error}", self.stack);
-        let leave_out = |error| {
-            log(error);
-            Ok(())
-        };
-        let found = match find_stack_objects(&cluster, self.stack, leave_out).await {
-            Ok(found) => found,
-            Err(error) => {
-                log(error);
-                return Ok(false);
-            }
-        };
-        let forgotten: Vec<Entry> = found.into_iter().filter(|entry| inventory.get(&entry.key).is_none()).collect();
+        let FoundObjects { entries, errors } =
+            find_stack_objects(self.cluster, self.stack, Some(LAST_SEARCH_MAX)).await?;
+        for error in errors {
+            tracing::warn!("stack {}: the last search of the removal leaves out a kind: {error}", self.stack);
+        }
+        let forgotten: Vec<Entry> = entries.into_iter().filter(|entry| inventory.get(&entry.key).is_none()).collect();
         let is_any = !forgotten.is_empty();
         forgotten.into_iter().for_each(|entry| inventory.insert(entry));
         if is_any {
@@ -121,7 +118,7 @@ fn record_creation(inventory: &mut Inventory, object: &DesiredObject) {
     if let (Some(manifest), None) = (&object.once, known.and_then(|entry| entry.once.as_ref())) {
         let uid = known.and_then(|entry| entry.uid.clone());
         let (key, resource) = (object.key.clone(), object.resource.clone());
-        let creation = Creation { manifest: manifest.clone(), failure: None };
+        let creation = Creation { manifest: manifest.clone(), result: CreationResult::Completed };
         inventory.insert(Entry { uid, once: Some(creation), ..Entry::new(key, resource) });
     }
 }

@@ -1,6 +1,7 @@
 //! Resolves the bundle of a revision: finds the resource type and the namespace of each object and reads its annotations.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base64::Engine;
@@ -55,8 +56,15 @@ pub async fn resolve_bundle(
     let declared = bundle.into_objects();
     let crds = find_crds(&declared);
     let mut locations = Vec::with_capacity(declared.len());
+    // Each kind is looked up once: one that is not served is not in the cache of discovery.
+    let mut served: BTreeMap<(&str, &str, &str), Option<Arc<ApiResource>>> = BTreeMap::new();
     for item in &declared {
-        locations.push(locate(cluster, item, &crds).await?);
+        let kind = (item.key.group.as_str(), item.version.as_str(), item.key.kind.as_str());
+        let resource = match served.entry(kind) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => new.insert(cluster.find_resource(kind.0, kind.1, kind.2).await?).clone(),
+        };
+        locations.push(locate(cluster, item, resource, &crds));
     }
     let mut objects = Vec::with_capacity(declared.len());
     let owner = Arc::new(RevisionOwner::new(stack, &revision.yaml_checksum));
@@ -144,18 +152,17 @@ fn encode_secret(manifest: &mut Value) {
     }
 }
 
-/// Returns the complete key and the resource type of an object. The outer error is a failed request, the inner one a
-/// problem of the bundle.
-async fn locate(
+/// Returns the complete key and the resource type of an object, whose kind is served as this type, or a problem of the bundle.
+fn locate(
     cluster: &Cluster,
     item: &DeclaredObject,
+    served: Option<Arc<ApiResource>>,
     crds: &[&Value],
-) -> Result<Result<(Arc<ObjectKey>, Arc<ApiResource>), String>, ClusterError> {
-    let served = cluster.find_resource(&item.key.group, &item.version, &item.key.kind).await?;
+) -> Result<(Arc<ObjectKey>, Arc<ApiResource>), String> {
     // A CRD in the same bundle tells what the cluster will serve once it is applied.
     let Some(resource) = served.or_else(|| find_in_crds(crds, item).map(Arc::new)) else {
         let api_version = item.manifest["apiVersion"].as_str().unwrap_or_default();
-        return Ok(Err(format!("{}: the cluster does not serve this kind in {api_version}", item.key)));
+        return Err(format!("{}: the cluster does not serve this kind in {api_version}", item.key));
     };
     let mut key = item.key.clone();
     if resource.namespaced && key.namespace.is_none() {
@@ -166,12 +173,12 @@ async fn locate(
         Arc::make_mut(&mut key).namespace = None;
     }
     if let Some(reserved) = find_reserved_namespace(cluster, &key) {
-        return Ok(Err(format!("{key}: namespace {reserved} is closed to stacks")));
+        return Err(format!("{key}: namespace {reserved} is closed to stacks"));
     }
     if let Some(scope) = cluster.namespace_scope().filter(|scope| key.namespace.as_deref() != Some(scope)) {
-        return Ok(Err(format!("{key}: this agent may only touch objects of namespace {scope}")));
+        return Err(format!("{key}: this agent may only touch objects of namespace {scope}"));
     }
-    Ok(Ok((key, resource)))
+    Ok((key, resource))
 }
 
 /// Returns the namespace of an object, or the namespace that it is, if no stack may declare it. In its own namespace, which

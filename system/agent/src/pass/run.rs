@@ -8,7 +8,7 @@ use sindri_model::policy::DriftMode;
 use sindri_model::{AgentId, ObjectKey};
 
 use super::act::{ActError, Executor};
-use super::approval::{ApprovalDecision, HoldMessage, request_approval};
+use super::approval::{ApprovalDecision, HoldMessage, PLAN_BYTES_MAX, request_approval};
 use super::cache::PassCache;
 use super::content::ContentSearch;
 use super::desired::{DesiredObject, DesiredStack, Goal};
@@ -28,6 +28,10 @@ use crate::cluster::{AppliedObject, Cluster, LiveObject};
 use crate::target::instruction::Instruction;
 use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
+
+/// Passes of a removal that may fail because nothing could be searched. Its objects in the inventory are gone, and the inventory
+/// may well be complete.
+const FAILED_SEARCHES_MAX: u32 = 20;
 
 /// One pass of one stack.
 #[derive(Clone, Copy)]
@@ -180,8 +184,20 @@ impl Pass<'_> {
         let is_complete = result.terminating.is_empty() && held.is_none() && unreadable.is_empty();
         if let (Goal::Removed, true, Some(inventory)) = (&desired.goal, is_complete, &mut cache.inventory) {
             if !cache.is_searched && inventory.is_empty() {
+                let is_any = match self.inventory_reader().find_forgotten(inventory).await {
+                    Err(PassError::Observe(error)) if cache.failed_searches < FAILED_SEARCHES_MAX => {
+                        cache.failed_searches += 1;
+                        return Err(PassError::LastSearch(error));
+                    }
+                    Err(PassError::Observe(error)) => {
+                        let stack = desired.stack;
+                        tracing::error!("stack {stack}: its removal is confirmed without a last search: {error}");
+                        false
+                    }
+                    searched => searched?,
+                };
                 cache.is_searched = true;
-                if self.inventory_reader().find_forgotten(inventory).await? {
+                if is_any {
                     let summary = Box::pin(self.run(cache)).await?;
                     let released = released.into_iter().chain(summary.released).collect();
                     return Ok(PassSummary { released, ..summary });
@@ -313,8 +329,8 @@ impl Pass<'_> {
         if holds.is_empty() {
             return ApprovalDecision::NotNeeded;
         }
-        let plan_text = render_plan(plan, inventory, live, &holds);
-        request_approval(self.broker, self.agent, desired, holds, &plan_text).await
+        let plan_text = render_plan(plan, inventory, live, &holds, PLAN_BYTES_MAX);
+        request_approval(self.broker, self.agent, desired, holds, plan_text).await
     }
 }
 
@@ -381,7 +397,7 @@ fn find_declared(
         (None, Some(live)) => present(live, None),
         (None, None) if unreadable.contains(&object.key) => DeclaredState::Unread,
         (None, None) => match find_done(object, inventory, live, unreadable) {
-            Some(creation) => DeclaredState::Done { failure: creation.failure.clone() },
+            Some(creation) => DeclaredState::Done(creation.result.clone()),
             None => DeclaredState::Missing,
         },
     };

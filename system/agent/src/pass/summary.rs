@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::act::{ActError, DeleteError};
 use super::approval::HoldMessage;
 use super::desired::DesiredObject;
-use super::inventory::{InventoryError, RevisionPosition};
+use super::inventory::{CreationResult, InventoryError, RevisionPosition};
 use super::plan::{PlanError, WaitingTurn};
 use super::resolve::ResolveError;
 use crate::cluster::ClusterError;
@@ -140,11 +140,8 @@ pub enum DeclaredState {
     },
     /// It does not exist.
     Missing,
-    /// It is applied once, was created, and is gone; with the reason if it had failed.
-    Done {
-        /// Reason why it failed.
-        failure: Option<String>,
-    },
+    /// It is applied once, was created, and is gone.
+    Done(CreationResult),
     /// Its kind could not be read.
     Unread,
 }
@@ -161,6 +158,9 @@ pub enum PassError {
     /// A request failed before the plan was made.
     #[error(transparent)]
     Observe(#[from] ClusterError),
+    /// The last search of a removal could not look at any kind.
+    #[error("the removal is not confirmed before the cluster was searched for further objects: {0}")]
+    LastSearch(ClusterError),
     /// The revision must not be applied.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -188,7 +188,9 @@ impl PassError {
             Self::Resolve(ResolveError::Bundle(_) | ResolveError::Objects(_)) | Self::Plan(_) => true,
             Self::Policy(_) => true,
             Self::Act(error) => matches!(error, ActError::Invalid(_)),
-            Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) => false,
+            Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) | Self::LastSearch(_) => {
+                false
+            }
             Self::WaitsForBroker(_) | Self::TimedOut(_) | Self::Panicked(_) => false,
         }
     }
@@ -199,6 +201,18 @@ impl PassError {
             Self::Act(ActError::Interrupted) => true,
             Self::Act(ActError::Deletes(errors)) => {
                 errors.iter().any(|error| matches!(error, DeleteError::Interrupted(_)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if a type of the bundle may be served at another path than before: its CRD was created again with another
+    /// plural or scope.
+    pub fn has_outdated_types(&self) -> bool {
+        match self {
+            Self::Observe(error) => error.is_path_not_found(),
+            Self::Act(ActError::Invalid(errors) | ActError::Write(errors)) => {
+                errors.iter().any(ClusterError::is_path_not_found)
             }
             _ => false,
         }

@@ -151,7 +151,7 @@ pub const IDENTITY: Setting = Setting::plain(
     "agent.identity",
     "identity",
     SettingType::Text,
-    "Name of this process in the Lease; by default the name of the pod, or the name of the machine with the process id",
+    "Name of this process in the Lease; by default the name of the host, the process id and a random number. No two processes may have the same",
 );
 /// Address of the probes.
 pub const LISTEN: Setting = Setting::plain(

@@ -15,6 +15,7 @@ use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError};
 use crate::panics::catch_panic;
 use crate::pass::desired::DesiredObject;
+use crate::pass::inventory::{CreationResult, SeenResult};
 use crate::pass::order::ReadyObjects;
 use crate::pass::summary::{DeclaredObject, DeclaredState};
 
@@ -60,7 +61,7 @@ impl StackHealth {
                 // The response to the write of this pass had the health; a later change causes a read.
                 DeclaredState::Present { resource_version, health: Some(health) } => (Some(resource_version), health),
                 DeclaredState::Missing => (None, assess_absent(&object.key, Health::missing())),
-                DeclaredState::Done { failure } => (None, assess_absent(&object.key, Health::done(failure))),
+                DeclaredState::Done(result) => (None, assess_absent(&object.key, assess_done(result, &object))),
                 DeclaredState::Unread => (None, assess_absent(&object.key, Health::not_read())),
             };
             let is_waited_for = object.is_waited_for();
@@ -108,11 +109,10 @@ impl StackHealth {
         self.objects.iter().filter(|(_, health)| is_ready(health)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Returns whether an object has failed, with the reason; `None` if it does not exist.
-    pub fn find_failure(&self, key: &ObjectKey) -> Option<Result<(), String>> {
+    /// Returns whether an object is ready or has failed; `None` if it is neither, or does not exist.
+    pub fn find_result(&self, key: &ObjectKey) -> Option<SeenResult> {
         let known = self.objects.get(key).filter(|known| known.resource_version.is_some())?;
-        let Health { state, reason, message } = &known.assessed.health;
-        Some(if *state == HealthState::Failing { Err(format!("{reason}: {message}")) } else { Ok(()) })
+        SeenResult::from_assessed(&known.assessed)
     }
 
     /// Describes those of the objects that do not become ready by themselves.
@@ -162,6 +162,27 @@ pub fn to_wire_status(summary: &HealthSummary) -> HealthStatus {
         OverallHealth::Unknown => HealthStatus::Unknown,
         OverallHealth::Degraded => HealthStatus::Degraded,
         OverallHealth::Failing => HealthStatus::Failing,
+    }
+}
+
+/// Reads the results of objects that are applied once. One that cannot be read has none.
+pub async fn read_results(cluster: &Cluster, objects: Vec<Arc<DesiredObject>>) -> BTreeMap<Arc<ObjectKey>, SeenResult> {
+    let deadline = Instant::now() + READ_MAX;
+    let cluster = &cluster.with_deadline(deadline);
+    let read = run_concurrently(objects, |object| read_isolated(cluster, deadline, object)).await;
+    let read = read.into_iter().filter_map(|read| read.ok().flatten());
+    read.filter_map(|(key, health)| Some((key, SeenResult::from_assessed(&health.assessed)?))).collect()
+}
+
+/// Assesses an object that is applied once and gone. If others wait for it, only its completion lets them go on.
+fn assess_done(result: CreationResult, object: &DesiredObject) -> Health {
+    match result {
+        CreationResult::Completed => Health::done(None),
+        CreationResult::Failed(reason) => Health::done(Some(reason)),
+        CreationResult::Unseen if object.is_waited_for() => {
+            Health::done(Some("whether it had completed was not seen".to_owned()))
+        }
+        CreationResult::Unseen => Health::result_not_seen(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! of a report is derived from the event before it, so that neither a lost response nor a process killed during a report
 //! causes a duplicate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sindri_client::{Client, ClientError};
 use sindri_model::wire::{AgentEvent, EVENT_TYPE_DEPLOY, EventStatus, NewAgentEvent};
@@ -12,6 +12,9 @@ use sindri_model::{AgentId, Checksum, EventId, RevisionId};
 
 /// Longer messages are cut, because the broker stores every event.
 const MESSAGE_CHARS_MAX: usize = 4_000;
+
+/// Outcomes of earlier revisions that are kept.
+const OUTCOMES_MAX: usize = 1_000;
 
 /// Outcome of a revision. Its debug text is part of the idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +75,14 @@ impl StoredOutcomes {
         OutcomeReporter { agent: self.agent, revision, last, unconfirmed: None }
     }
 
-    /// Records what a reporter has reported: the revision may be targeted again, and needs another reporter then.
-    pub fn record(&mut self, reporter: &OutcomeReporter) {
+    /// Records what a reporter has reported: the revision may be targeted again, and needs another reporter then. If there are too
+    /// many, only those of the `current` revisions are kept.
+    pub fn record(&mut self, reporter: &OutcomeReporter, current: &[RevisionId]) {
         self.last.extend(reporter.last.clone().map(|last| (reporter.revision, last)));
+        if self.last.len() > OUTCOMES_MAX.max(2 * current.len()) {
+            let current: BTreeSet<&RevisionId> = current.iter().collect();
+            self.last.retain(|revision, _| current.contains(revision));
+        }
     }
 }
 
@@ -140,4 +148,24 @@ impl OutcomeReporter {
 fn idempotency_key(revision: RevisionId, after: Option<EventId>, outcome: &Outcome) -> String {
     let after = after.map_or_else(|| "first".to_owned(), |event| event.to_string());
     Checksum::compute(&format!("{revision} {after} {outcome:?}")).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcomes_of_earlier_revisions_are_bounded_and_those_of_current_ones_are_kept() {
+        let id = |number: usize| format!("10000000-0000-4000-8000-{number:012}");
+        let agent: AgentId = id(0).parse().unwrap();
+        let mut stored = StoredOutcomes::from_events(agent, Vec::new());
+        let current: RevisionId = id(1).parse().unwrap();
+        for number in 1..3 * OUTCOMES_MAX {
+            let revision: RevisionId = id(number).parse().unwrap();
+            let last = Some(StoredOutcome { outcome: Outcome::success(), event: id(number).parse().unwrap() });
+            stored.record(&OutcomeReporter { agent, revision, last, unconfirmed: None }, &[current]);
+            assert!(stored.last.len() <= OUTCOMES_MAX);
+        }
+        assert!(stored.reporter(current).has_reported_success());
+    }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use sindri_client::{Client, ClientError};
 use sindri_model::policy::DriftMode;
 use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
-use sindri_model::{AgentId, Clock, ObjectKey, StackId};
+use sindri_model::{AgentId, Clock, ObjectKey, RevisionId, StackId};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::dependencies::ReadyStacks;
-use super::health::to_wire_status;
+use super::health::{read_results, to_wire_status};
 use super::object_events::find_object_events;
 use super::outcome::OutcomeReporter;
 use super::report_session::ReportSessions;
@@ -28,6 +28,9 @@ use crate::target::policy::StackPolicy;
 use crate::target::revision::Revision;
 use crate::target::state::LatestTargetState;
 use crate::telemetry::metrics::{Metrics, PassOutcome};
+
+/// Characters of the line in the log about a failed pass: its reason may name thousands of objects.
+const LOGGED_CHARS_MAX: usize = 4_000;
 
 /// Longest time that other stacks wait for one pass.
 pub const TURN_MAX: Duration = Duration::from_secs(2);
@@ -152,6 +155,9 @@ impl Reconciler<'_> {
         }
         // Otherwise the outcome is reported before the health is read, which may take some seconds.
         let reported = self.report_outcome(&pass, policy.timeout, state).await;
+        if pass.is_err() {
+            self.record_results(revision, state).await;
+        }
         if let (None, Ok(summary)) = (&waiting, &mut pass) {
             self.update_health(revision, summary, state).await;
         }
@@ -174,11 +180,27 @@ impl Reconciler<'_> {
         self.report_status(revision, &pass, state).await
     }
 
-    /// Reads the health of the objects, and stores the failures of those that are applied once.
+    /// Stores the results of objects that are applied once, after a pass that failed: it may be repeated until they are gone.
+    async fn record_results(&self, revision: &Revision, state: &mut StackState) {
+        let stack = revision.stack_id;
+        let saved = match state.cache.find_without_result(self.cluster, stack).await {
+            Ok(objects) if objects.is_empty() => return,
+            Ok(objects) => {
+                let results = read_results(self.cluster, objects).await;
+                state.cache.save_results(self.cluster, stack, |key| results.get(key).cloned()).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = saved {
+            tracing::warn!("stack {stack}: {error}");
+        }
+    }
+
+    /// Reads the health of the objects, and stores the results of those that are applied once.
     async fn update_health(&self, revision: &Revision, summary: &mut PassSummary, state: &mut StackState) {
         state.health.update(self.cluster, std::mem::take(&mut summary.declared)).await;
-        let find_failure = |key: &ObjectKey| state.health.find_failure(key);
-        let saved = state.cache.save_failures(self.cluster, revision.stack_id, find_failure).await;
+        let find_result = |key: &ObjectKey| state.health.find_result(key);
+        let saved = state.cache.save_results(self.cluster, revision.stack_id, find_result).await;
         if let Err(error) = saved {
             tracing::warn!("stack {}: {error}", revision.stack_id);
         }
@@ -222,12 +244,16 @@ impl Reconciler<'_> {
         if let Err(PassError::Panicked(_) | PassError::TimedOut(_)) = &result {
             state.cache = PassCache::default();
         }
+        if result.as_ref().is_err_and(PassError::has_outdated_types) {
+            state.cache.desired = None;
+        }
         let (metrics, stack) = (self.metrics, revision.stack_id);
         metrics.record_pass(stack, to_label(&result), started.elapsed());
         metrics.set_blocked(stack, result.as_ref().is_ok_and(|summary| summary.held.is_some()));
         state.cache.managed_objects().into_iter().for_each(|count| metrics.set_managed_objects(stack, count));
         if let Err(error) = &result {
-            tracing::warn!("stack {}: {error}", self.target.claims().name(stack));
+            let reason: String = error.to_string().chars().take(LOGGED_CHARS_MAX).collect();
+            tracing::warn!("stack {}: {reason}", self.target.claims().name(stack));
         }
         result
     }
@@ -242,7 +268,8 @@ impl Reconciler<'_> {
         match (state.decide_outcome(pass, timeout), &mut state.reporter) {
             (Some(outcome), Some(reporter)) if !reporter.is_reported(&outcome) => {
                 reporter.report(self.broker, outcome).await?;
-                self.reports.record(reporter).await;
+                let current: Vec<RevisionId> = self.target.revisions().iter().map(|revision| revision.id).collect();
+                self.reports.record(reporter, &current).await;
                 Ok(())
             }
             _ => Ok(()),

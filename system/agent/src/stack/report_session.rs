@@ -57,10 +57,10 @@ impl ReportSessions {
         Ok((*number, reporter))
     }
 
-    /// Records what a reporter has reported.
-    pub async fn record(&self, reporter: &OutcomeReporter) {
+    /// Records what a reporter has reported, among the `current` revisions.
+    pub async fn record(&self, reporter: &OutcomeReporter, current: &[RevisionId]) {
         if let (_, Some(session)) = &mut *self.current.lock().await {
-            session.outcomes.record(reporter);
+            session.outcomes.record(reporter, current);
         }
     }
 

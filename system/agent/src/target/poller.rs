@@ -75,10 +75,11 @@ impl Poller<'_> {
                 }
                 Err(error) => {
                     tracing::warn!("{error}");
-                    if error.status() == Some(StatusCode::UNAUTHORIZED) {
+                    let is_refused = error.is_refused_by_broker();
+                    if is_refused && error.status() == Some(StatusCode::UNAUTHORIZED) {
                         // An agent whose key was revoked has no more orders: it corrects no drift either.
                         self.set_active(false);
-                    } else if error.is_transient() && self.target.is_empty() {
+                    } else if !is_refused && self.target.is_empty() {
                         self.use_copy().await;
                     }
                     false

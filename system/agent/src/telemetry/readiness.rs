@@ -19,6 +19,8 @@ pub enum NotReadyReason {
     Cluster,
     /// An agent of another name holds the Lease of this cluster.
     OtherAgent(OtherAgent),
+    /// The Lease cannot be read or written, for this reason.
+    Lease(String),
 }
 
 /// Two agents for one cluster, which is a mistake.
@@ -40,6 +42,8 @@ pub enum LeaderRole {
     Standby,
     /// A process of another agent acts.
     Excluded(OtherAgent),
+    /// It may not write, because the Lease cannot be read or written, for this reason.
+    WithoutLease(String),
 }
 
 impl NotReadyReason {
@@ -50,6 +54,7 @@ impl NotReadyReason {
             Self::Poll => "poll",
             Self::Cluster => "cluster",
             Self::OtherAgent(_) => "other_agent",
+            Self::Lease(_) => "lease",
         }
     }
 
@@ -62,6 +67,7 @@ impl NotReadyReason {
             Self::OtherAgent(OtherAgent { own_name, leader_name }) => format!(
                 "agent {leader_name} holds the Lease of this cluster, and agent {own_name} waits for it; a cluster has one agent"
             ),
+            Self::Lease(reason) => format!("nothing is written without the Lease: {reason}"),
         }
     }
 }
@@ -136,16 +142,17 @@ impl Readiness {
         let since_poll = state.last_poll.map(|poll| now.saturating_duration_since(poll));
         let has_polled = since_poll.is_some_and(|since| since <= polling_interval * INTERVALS_MAX);
         // A standby does not poll.
-        let is_poll_due = state.role == LeaderRole::Candidate && !has_polled;
-        let other_agent = match state.role {
+        let is_poll_due = matches!(state.role, LeaderRole::Candidate | LeaderRole::WithoutLease(_)) && !has_polled;
+        let lease = match state.role {
             LeaderRole::Excluded(other) => Some(NotReadyReason::OtherAgent(other)),
+            LeaderRole::WithoutLease(reason) => Some(NotReadyReason::Lease(reason)),
             LeaderRole::Candidate | LeaderRole::Standby => None,
         };
         let reasons = [
             (!state.is_identified).then_some(NotReadyReason::Identity),
             is_poll_due.then_some(NotReadyReason::Poll),
             (!state.cluster_responds).then_some(NotReadyReason::Cluster),
-            other_agent,
+            lease,
         ];
         reasons.into_iter().flatten().collect()
     }
@@ -192,6 +199,20 @@ mod tests {
         assert!(message.contains("agent east holds") && message.contains("agent west waits"), "{message}");
         readiness.record_role(LeaderRole::Candidate);
         assert_eq!(readiness.not_ready_reasons(INTERVAL), [NotReadyReason::Poll], "from now on it has to poll");
+    }
+
+    #[test]
+    fn an_agent_that_may_not_write_its_lease_is_not_ready_and_says_why() {
+        let readiness = Readiness::default();
+        readiness.record_identity();
+        readiness.record_ping(true);
+        readiness.record_poll();
+        readiness.record_role(LeaderRole::WithoutLease("write Lease a: 403 exceeded quota".to_owned()));
+        let reasons = readiness.not_ready_reasons(INTERVAL);
+        let messages: Vec<String> = reasons.iter().map(NotReadyReason::message).collect();
+        assert_eq!(messages, ["nothing is written without the Lease: write Lease a: 403 exceeded quota"]);
+        readiness.record_role(LeaderRole::Candidate);
+        assert_eq!(readiness.not_ready_reasons(INTERVAL), []);
     }
 
     #[test]

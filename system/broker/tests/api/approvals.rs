@@ -104,6 +104,8 @@ async fn a_request_beyond_its_limits_is_rejected() {
         ("reasons", json!(vec!["r"; 33])),
         ("reasons", json!(["r".repeat(1_025)])),
         ("plan", json!("p".repeat(64 * 1_024 + 1))),
+        ("plan", json!("- delete x\u{1b}[8m")),
+        ("reasons", json!(["r\u{9b}2K"])),
     ] {
         let mut body = good.clone();
         body[field] = value;

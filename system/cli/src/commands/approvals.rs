@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::Serialize;
+use sindri_model::text::{to_printable, to_printable_lines};
 use sindri_model::wire::{Approval, ApprovalState};
 use sindri_model::{AgentId, StackId};
 
@@ -53,10 +54,13 @@ impl ApprovalRow {
     pub(crate) fn describe(&self) -> String {
         let Approval { id, state, decided_by, reasons, plan, .. } = &self.approval;
         let decider = decided_by.iter().map(|decider| format!("decided by {decider}\n"));
-        let reasons = reasons.iter().map(|reason| format!("- {reason}\n"));
+        let reasons = reasons.iter().map(|reason| format!("- {}\n", to_printable(reason)));
         let details: String = decider.chain(reasons).collect();
         let (stack, agent) = (&self.stack, &self.agent);
-        format!("approval {id} of stack {stack} on agent {agent} is {state}\n{details}\n{}\n", plan.trim_end())
+        format!(
+            "approval {id} of stack {stack} on agent {agent} is {state}\n{details}\n{}\n",
+            to_printable_lines(plan.trim_end())
+        )
     }
 }
 

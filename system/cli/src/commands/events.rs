@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use sindri_client::EventQuery;
+use sindri_model::text::to_printable;
 use sindri_model::wire::{EventStatus, NamedEvent};
 use tokio::time::sleep;
 
@@ -136,7 +137,7 @@ fn print_new(session: &Session, events: &[EventRow]) -> Result<(), Failure> {
                     (&row.0, row.outcome());
                 let line =
                     format!("{created_at:.0}  {agent_name}  {stack_name}  {sequence_id}  {outcome}  {}", row.message());
-                session.output.cut_line(&line.replace(char::is_control, " "))
+                session.output.cut_line(&to_printable(&line))
             }
         };
         print_or_fail(&format!("{line}\n"))?;

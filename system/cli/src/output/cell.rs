@@ -1,6 +1,7 @@
 //! One cell of a table: a text or a time, with a style.
 
 use jiff::Timestamp;
+use sindri_model::text::to_printable;
 
 use super::age::format_age;
 
@@ -81,6 +82,6 @@ impl Cell {
             Content::Text(text) => text.clone(),
             Content::Time(time) => format_age(*time, now),
         };
-        text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+        to_printable(&text)
     }
 }

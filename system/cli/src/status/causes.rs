@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sindri_model::StackId;
+use sindri_model::text::to_printable;
 use sindri_model::wire::{
     AgentOverview, AgentStatus, AssignmentState, AssignmentStatus, StackOverview, StatusOverview,
 };
@@ -41,7 +42,7 @@ fn format_lines(lines: Vec<Line>, output: &Output) -> String {
     let hidden = lines.len().saturating_sub(LINES_MAX);
     let more = if hidden == 0 { String::new() } else { format!("and {hidden} more; --output json has all\n") };
     let formatted = lines.iter().take(LINES_MAX).map(|Line { subject, style, text }| {
-        let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+        let text = to_printable(text);
         let wrapped = output.wrap_line(&format!("{subject} {text}"), WRAPPED_MAX);
         match wrapped.strip_prefix(subject.as_str()) {
             Some(rest) => format!("{}{rest}\n", style.paint(subject, output.terminal.has_colors)),

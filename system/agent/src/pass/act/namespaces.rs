@@ -93,7 +93,7 @@ impl NamespaceRollback<'_> {
             let entry = self.inventory.get(&object.key);
             own_uids.contains(object.uid.as_str()) || entry.is_some_and(|entry| is_proved(self.stack, entry, object))
         };
-        match find_foreign_in_namespace(self.cluster, name, is_own).await {
+        match find_foreign_in_namespace(self.cluster, name, self.inventory, is_own).await {
             Ok(foreign) => foreign.first().map_or(Ok(()), |foreign| Err(format!("which contains {}", foreign.key))),
             Err(error) => Err(format!("whose content cannot be read: {error}")),
         }

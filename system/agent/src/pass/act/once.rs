@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use crate::cluster::{AppliedObject, Cluster};
 use crate::pass::desired::DesiredObject;
-use crate::pass::inventory::{Inventory, InventoryError, save_inventory};
+use crate::pass::inventory::{CreationResult, Inventory, InventoryError, save_inventory};
 
 /// Records objects that are applied once.
 pub struct OnceRecorder<'a> {
@@ -27,7 +27,8 @@ impl<'a> OnceRecorder<'a> {
         let mut inventory = self.inventory.lock().await;
         let mut after = inventory.clone();
         after.set_uid(&object.key, &applied.live.uid);
-        after.set_once(&object.key, manifest);
+        let result = CreationResult::from_health(&applied.health.health).unwrap_or(CreationResult::Unseen);
+        after.set_once(&object.key, manifest, result);
         after.versions = save_inventory(self.cluster, self.stack, &inventory, &after).await?;
         **inventory = after;
         Ok(())

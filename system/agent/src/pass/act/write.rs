@@ -237,19 +237,25 @@ impl Writer<'_> {
 
     /// Finds the objects that an apply would change, by dry runs.
     pub async fn compare_all(&self, checks: &[Write], result: &mut ActResult) -> Result<(), ActError> {
-        for check in checks {
-            let object = &check.object;
-            let before = self.cluster.get_metadata(&object.resource, &object.key).await?;
-            let after = self.cluster.apply(&PreparedWrite::new(check).patch, ApplyMode::DryRun).await?;
-            let is_same =
-                |before: LiveObject| before.uid == after.live.uid && before.applied_fields == after.live.applied_fields;
-            if before.is_some_and(is_same) {
-                result.applied.insert(object.key.clone(), after);
-            } else {
-                result.drifted.push(object.key.clone());
+        let compare = |check| async move { (check, self.compare(check).await) };
+        for (check, compared) in run_concurrently(checks.iter().collect(), compare).await {
+            let key = check.object.key.clone();
+            match compared? {
+                Some(unchanged) => drop(result.applied.insert(key, unchanged)),
+                None => result.drifted.push(key),
             }
         }
         Ok(())
+    }
+
+    /// Returns an object as the server has it, if an apply would not change it.
+    async fn compare(&self, check: &Write) -> Result<Option<AppliedObject>, ClusterError> {
+        let object = &check.object;
+        let before = self.cluster.get_metadata(&object.resource, &object.key).await?;
+        let after = self.cluster.apply(&PreparedWrite::new(check).patch, ApplyMode::DryRun).await?;
+        let is_same =
+            |before: LiveObject| before.uid == after.live.uid && before.applied_fields == after.live.applied_fields;
+        Ok(before.is_some_and(is_same).then_some(after))
     }
 
     /// Waits until a CRD is established and each of its served versions is in discovery.

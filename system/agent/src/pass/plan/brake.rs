@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use sindri_model::ObjectKey;
+use sindri_model::{ObjectKey, StackId};
 
 use super::planner::{PlanInputs, is_owned};
 use super::steps::Plan;
@@ -19,6 +19,9 @@ pub type ForeignObjects = BTreeMap<Arc<ObjectKey>, Vec<Arc<ObjectKey>>>;
 
 /// Number of foreign objects that are named in a message.
 const NAMED_MAX: usize = 10;
+
+/// Characters of an owner that is not the id of a stack.
+const OWNER_CHARS_MAX: usize = 64;
 
 /// Deletion that waits for an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +75,9 @@ impl fmt::Display for Hold {
                 write!(f, "the revision would delete {} of {total} objects", objects.len())
             }
             Self::Adoption { owners, objects } => {
-                let owners: Vec<&str> = owners.iter().map(String::as_str).collect();
+                let named = owners.iter().take(NAMED_MAX).map(|owner| describe_owner(owner));
+                let more = owners.len().checked_sub(NAMED_MAX).filter(|more| *more > 0);
+                let owners: Vec<String> = named.chain(more.map(|more| format!("and {more} more"))).collect();
                 let (objects, owners) = (list_objects(objects), owners.join(", "));
                 write!(
                     f,
@@ -86,6 +91,15 @@ impl fmt::Display for Hold {
             }
         }
     }
+}
+
+/// Returns the id of a stack as it is in an annotation, which any client may have set: a text that is no id is quoted and cut.
+pub fn describe_owner(owner: &str) -> String {
+    if owner.parse::<StackId>().is_ok() {
+        return owner.to_owned();
+    }
+    let cut: String = owner.chars().take(OWNER_CHARS_MAX).collect();
+    if cut.len() < owner.len() { format!("{cut:?}…") } else { format!("{cut:?}") }
 }
 
 /// Lists the first objects and the number of the others.

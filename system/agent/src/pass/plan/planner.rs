@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::steps::{Delete, Plan, WaitingTurn, Write};
 use crate::cluster::{AppliedObject, LiveObject};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
-use crate::pass::inventory::{Creation, Entry, Inventory, RevisionPosition};
+use crate::pass::inventory::{Creation, CreationResult, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::ReadyObjects;
 use crate::pass::stage::{DeleteOrder, Stage};
@@ -166,7 +166,7 @@ fn find_waiting(
     let is_settled = |object: &DesiredObject| {
         let known = applied.and_then(|applied| applied.objects.get(&object.key));
         match find_done(object, inputs.inventory, inputs.live, inputs.unreadable) {
-            Some(creation) => creation.failure.is_none(),
+            Some(creation) => creation.result == CreationResult::Completed,
             None => ready.contains(&object.key) && is_unchanged(known, inputs.live.get(&object.key)),
         }
     };
@@ -330,7 +330,7 @@ fn identity(object: &LiveObject) -> [&str; 3] {
 pub fn is_owned(stack: StackId, entry: &Entry, object: &LiveObject) -> bool {
     let has_other_owner = object.ownership.other_owner(stack, &entry.key).is_some();
     // An object with an owner reference is left to the garbage collector.
-    object.owner_uids.is_empty() && !has_other_owner && is_proved(stack, entry, object)
+    object.owners.is_empty() && !has_other_owner && is_proved(stack, entry, object)
 }
 
 /// Returns true if a live object is the one of an inventory entry: by its UID, or by annotations of the stack.

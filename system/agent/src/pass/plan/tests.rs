@@ -10,12 +10,12 @@ use sindri_model::{Checksum, Epoch, IgnoredFields, ObjectKey, RevisionId, Sequen
 
 use super::*;
 use crate::cluster::ownership::{Ownership, RevisionOwner};
-use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject};
+use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject, Owner};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
-use crate::pass::inventory::{Creation, Entry, Inventory, RevisionPosition};
+use crate::pass::inventory::{Creation, CreationResult, Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::Turn;
-use crate::pass::stage::DeleteOrder;
+use crate::pass::stage::{DeleteOrder, Stage};
 use crate::settings::Brake;
 use crate::target::claims::Claims;
 
@@ -106,6 +106,10 @@ fn owned_by(owner: char, key: &ObjectKey) -> Ownership {
     }
 }
 
+fn owner() -> Owner {
+    Owner { group: "apps".to_owned(), kind: "Deployment".to_owned(), uid: "1".to_owned() }
+}
+
 fn existing(key: Arc<ObjectKey>, uid: &str, ownership: Ownership) -> LiveObject {
     LiveObject {
         resource: resource(&key.kind),
@@ -114,10 +118,10 @@ fn existing(key: Arc<ObjectKey>, uid: &str, ownership: Ownership) -> LiveObject 
         resource_version: "1".into(),
         applied_fields: fields("1"),
         ownership,
-        owner_uids: Vec::new(),
+        owners: Vec::new(),
+        service_account_uid: None,
         is_terminating: false,
         is_prune_disabled: false,
-        is_made_by_control_plane: false,
     }
 }
 
@@ -164,7 +168,7 @@ fn an_undeclared_object_is_deleted_only_if_it_is_proved_to_belong_to_the_stack()
         "moved to another stack"
     );
     assert_eq!(
-        fate(known(), Some(LiveObject { owner_uids: vec!["1".to_owned()], ..ours("7") })),
+        fate(known(), Some(LiveObject { owners: vec![owner()], ..ours("7") })),
         "dropped from the inventory",
         "left to the garbage collector"
     );
@@ -332,7 +336,7 @@ fn a_turn_is_written_when_the_objects_of_the_earlier_turns_are_unchanged_and_rea
 #[test]
 fn an_object_that_is_applied_once_is_not_written_again_after_it_is_gone() {
     let once = |text: &str| DesiredObject { once: Some(Checksum::compute(text)), ..object("ConfigMap", "a") };
-    let creation = Creation { manifest: Checksum::compute("v1"), failure: None };
+    let creation = Creation { manifest: Checksum::compute("v1"), result: CreationResult::Completed };
     let created = Entry { once: Some(creation), ..entry("ConfigMap", "a", Some("7")) };
     let count = |object: DesiredObject, entry: &Entry| {
         plan(&present(2, vec![object]), &inventory([entry.clone()]), &LiveSet::default(), None).unwrap().writes.len()
@@ -508,7 +512,7 @@ fn a_delete_that_affects_foreign_objects_or_data_is_held_back_also_in_a_removal(
 }
 
 #[test]
-fn a_plan_is_rendered_in_the_order_of_execution() {
+fn a_plan_is_rendered_with_its_holds_and_deletes_first() {
     let there = |kind: &str, name: &str| existing(key(kind, name), "7", owned_by('1', &key(kind, name)));
     let desired = present(
         2,
@@ -537,16 +541,33 @@ fn a_plan_is_rendered_in_the_order_of_execution() {
     ]);
     let plan = plan(&desired, &known, &live, None).unwrap();
     let held = find_holds(&plan, (&known, &live), &desired, &ForeignObjects::new(), &Brake::default());
-    insta::assert_snapshot!(render_plan(&plan, &known, &live, &held), @r"
+    insta::assert_snapshot!(render_plan(&plan, &known, &live, &held, 10_000), @r"
+    # PersistentVolumeClaim shop/data is kept: its data would be deleted with it
+    - PersistentVolumeClaim shop/data  (waits for an approval)
+    - Service shop/old
+    - ConfigMap shop/gone  (is already being deleted)
     + Namespace shop  (missing)
     + ConfigMap shop/new  (new)
     ~ Secret shop/adopted  (adopted)
     ~ Deployment shop/web
-    - Service shop/old
-    - PersistentVolumeClaim shop/data  (waits for an approval)
-    - ConfigMap shop/gone  (is already being deleted)
-    # PersistentVolumeClaim shop/data is kept: its data would be deleted with it
     ");
+}
+
+#[test]
+fn text_of_objects_of_the_cluster_adds_no_line_to_a_plan_and_no_escape_sequence() {
+    let owner = format!("x) \u{1b}[8m\n# approved by security{}", "y".repeat(1_000));
+    let (live, inventory) = (existing(key("Secret", "a"), "8", Ownership::default()), Inventory::default());
+    let plan = Plan {
+        writes: vec![Write { object: Arc::new(object("Secret", "a")), stage: Stage::Configuration, uid: None }],
+        adoptions: BTreeMap::from([(key("Secret", "a"), owner)]),
+        ..Plan::default()
+    };
+    let holds: Vec<Hold> = find_adoption(&plan).into_iter().collect();
+    let live = LiveSet::from([(live.key.clone(), live)]);
+    let text = render_plan(&plan, &inventory, &live, &holds, 10_000);
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(!text.contains('\u{1b}') && text.len() < 600, "{text}");
+    assert!(text.contains(r#"stack "x) \u{1b}[8m\n# approved by security"#), "{text}");
 }
 
 prop_compose! {
@@ -575,7 +596,7 @@ proptest! {
                 _ => Ownership { stack: Some(stack('1').to_string()), object: Some("a copy".into()), stack_label: None },
             };
             LiveObject {
-                owner_uids: has_owner_reference.then(|| "1".to_owned()).into_iter().collect(),
+                owners: has_owner_reference.then(owner).into_iter().collect(),
                 is_terminating: *is_terminating,
                 ..existing(key, &uid.to_string(), ownership)
             }
@@ -588,7 +609,7 @@ proptest! {
             let object = &live[&delete.entry.key];
             prop_assert_eq!(&object.uid, &delete.uid);
             prop_assert!(inventory.get(&object.key).is_some(), "deleted an object that is not in the inventory");
-            prop_assert!(object.owner_uids.is_empty() && object.ownership.other_owner(stack('1'), &object.key).is_none());
+            prop_assert!(object.owners.is_empty() && object.ownership.other_owner(stack('1'), &object.key).is_none());
             let same = delete.entry.uid.as_deref() == Some(object.uid.as_str());
             prop_assert!(same || object.ownership.proves_owner(stack('1'), &object.key), "deleted without a proof");
             prop_assert!(plan.inventory_ahead.get(&object.key).is_some(), "removed from the inventory before it was gone");

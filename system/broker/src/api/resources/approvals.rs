@@ -45,6 +45,11 @@ fn check_request(request: &ApprovalRequest) -> Result<(), ErrorResponse> {
             "there must be at most {HOLD_REASONS_MAX} reasons of at most {HOLD_REASON_CHARS_MAX} characters"
         ));
     }
+    // They would change how a terminal shows the lines around them to the person who decides.
+    let is_control = |character: char| character.is_control() && !['\n', '\t'].contains(&character);
+    if request.reasons.iter().chain([&request.plan]).any(|text| text.contains(is_control)) {
+        return invalid("reasons and plan must have no control characters but newlines and tabs".to_owned());
+    }
     if request.plan.len() > PLAN_BYTES_MAX {
         return invalid(format!("a plan must have at most {PLAN_BYTES_MAX} bytes"));
     }
