@@ -12,7 +12,7 @@ use sindri_client::{Client, ClientError};
 use sindri_model::wire::HeartbeatReport;
 use sindri_model::{AgentId, Clock, Entropy};
 use thiserror::Error;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout};
 
 use crate::cluster::reflector::Reflector;
@@ -20,6 +20,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::leader::election::run_as_leader;
 use crate::leader::lease::ProcessName;
 use crate::pass_queue::PassQueue;
+use crate::proposals::ProposalPlanner;
 use crate::settings::Settings;
 use crate::stack::dependencies::ReadyStacks;
 use crate::stack::reconciler::Reconciler;
@@ -197,6 +198,7 @@ impl Agent {
 
     async fn reconcile(&self, id: AgentId) {
         let (target, queue, reflector) = (LatestTargetState::default(), PassQueue::default(), Reflector::default());
+        let proposals = Notify::new();
         let poller = Poller {
             broker: &self.broker,
             agent: id,
@@ -207,6 +209,16 @@ impl Agent {
             readiness: &self.readiness,
             target: &target,
             queue: &queue,
+            proposals: &proposals,
+        };
+        let planner = ProposalPlanner {
+            broker: &self.broker,
+            agent: id,
+            cluster: &self.cluster,
+            reflector: &reflector,
+            settings: &self.settings,
+            target: &target,
+            announced: &proposals,
         };
         let process = self.settings.lease.then(|| (self.identity.clone(), self.cluster.write_gate()));
         let broker = match &process {
@@ -232,6 +244,7 @@ impl Agent {
             never = poller.run() => match never {},
             never = reflector.run(&self.cluster, &queue) => match never {},
             never = saver.run() => match never {},
+            never = planner.run() => match never {},
             () = worker.run() => {}
         }
     }

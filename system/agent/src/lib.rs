@@ -10,6 +10,8 @@ mod leader;
 mod panics;
 mod pass;
 mod pass_queue;
+mod preview;
+mod proposals;
 mod settings;
 mod stack;
 mod target;

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use sindri_model::wire::ConfigChange;
 use sindri_model::{Clock, Entropy, Pak, Sequence};
 use tokio::time::Instant;
@@ -22,8 +23,8 @@ use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
 use crate::retention::Retention;
 use crate::store::{
-    BundleCipher, BundleDecryptionError, KeyRecord, RewriteBundle, Store, StoreError, TimedStore, WebhookRecord,
-    WriteContext, is_encrypted,
+    BundleCipher, BundleDecryptionError, KeyRecord, RetentionCutoffs, RewriteBundle, Store, StoreError, TimedStore,
+    WebhookRecord, WriteContext, is_encrypted,
 };
 use crate::throttle::{KEYS_MAX, Throttle};
 use crate::trusted_proxies::TrustedProxies;
@@ -290,8 +291,11 @@ impl Broker {
     }
 
     /// Encrypts every encrypted bundle and the confidential parts of every subscription with another key. Call it while no
-    /// broker uses the database: a running one has the old key. If it was interrupted, it continues where it stopped.
+    /// broker uses the database: a running one has the old key. If it was interrupted, it continues where it stopped. Proposals
+    /// are deleted.
     pub async fn rotate_encryption_key(&self, key: EncryptionKey) -> Result<RotatedSecrets, StoreError> {
+        let proposals = RetentionCutoffs { expired_proposals: Some(Timestamp::MAX), ..RetentionCutoffs::default() };
+        while self.store.purge(proposals.clone(), REENCRYPTED_AT_ONCE).await? > 0 {}
         let bundles = self.reencrypt_bundles(&key).await?;
         Ok(RotatedSecrets { bundles, webhooks: self.reencrypt_webhooks(key).await? })
     }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use crate::commands::decision::{self, Decision};
 use crate::commands::{
-    admin, agent, apply, approvals, audit, completion, context, events, generator, history, key, login, rollback,
+    admin, agent, apply, approvals, audit, completion, context, diff, events, generator, history, key, login, rollback,
     stack, status, target, version, webhook, whoami,
 };
 use crate::connect::{create_client, token_path};
@@ -31,6 +31,8 @@ pub(crate) enum BrokerCommand {
     Status(status::Arguments),
     /// Submit files as the newest revision of a stack.
     Apply(apply::Arguments),
+    /// Show what files would change on each cluster of a stack, without submitting them.
+    Diff(diff::Arguments),
     /// List the revisions of a stack, newest first.
     History(history::Arguments),
     /// Submit the content of an earlier revision again.
@@ -141,6 +143,7 @@ impl BrokerCommand {
         match self {
             Self::Status(arguments) => status::run(session, &arguments).await,
             Self::Apply(arguments) => apply::run(session, &arguments).await,
+            Self::Diff(arguments) => diff::run(session, &arguments).await,
             Self::History(arguments) => history::run(session, &arguments).await,
             Self::Rollback(arguments) => rollback::run(session, &arguments).await,
             Self::Target(arguments) => target::add(session, &arguments).await,

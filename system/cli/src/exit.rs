@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Replaced = 3,
     /// The time for which the command waits is over.
     Timeout = 4,
+    /// The files of `sindri diff` would change a cluster.
+    Changes = 5,
     /// A person has interrupted the command: 128 and the number of SIGINT, as shells report it.
     Interrupted = 130,
 }

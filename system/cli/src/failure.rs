@@ -21,6 +21,9 @@ pub(crate) enum Failure {
     /// Another submission has replaced the one for which the command waits.
     #[error("{0}")]
     Replaced(String),
+    /// The files that the command compares would change a cluster.
+    #[error("{0}")]
+    Changes(String),
     /// A person has interrupted the command.
     #[error("interrupted")]
     Interrupted,
@@ -36,6 +39,7 @@ impl Failure {
             Self::Usage(_) => Exit::Usage,
             Self::Timeout(_) => Exit::Timeout,
             Self::Replaced(_) => Exit::Replaced,
+            Self::Changes(_) => Exit::Changes,
             Self::Interrupted => Exit::Interrupted,
             Self::Request(error) if !error.is_transient() => Exit::Usage,
             Self::Operation(_) | Self::Request(_) => Exit::Failed,
@@ -50,7 +54,8 @@ impl Failure {
     /// Returns the next step, if there is one that the message does not have.
     pub(crate) fn advice(&self) -> Option<String> {
         match self {
-            Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) | Self::Replaced(_) | Self::Interrupted => None,
+            Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) => None,
+            Self::Replaced(_) | Self::Changes(_) | Self::Interrupted => None,
             Self::Request(error) => advise(error),
         }
     }

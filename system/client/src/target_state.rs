@@ -13,7 +13,7 @@ use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sindri_model::wire::{
     AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, HeldRevisions,
-    REQUESTS_HEADER, SubmittingRequests, TARGET_VERSION_HEADER, TargetVersion,
+    PROPOSALS_HEADER, REQUESTS_HEADER, SubmittingRequests, TARGET_VERSION_HEADER, TargetVersion,
 };
 use sindri_model::{AgentId, Checksum, Epoch, RevisionId, Sequence, StackId};
 
@@ -46,6 +46,28 @@ pub enum TargetStateResponse {
     },
 }
 
+/// State that an agent has, as a poll says it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KnownState<'a> {
+    /// ETag of the last response.
+    pub etag: Option<&'a str>,
+    /// Status of the agent; the broker responds at once if it is another one.
+    pub status: Option<AgentStatus>,
+    /// Number of the newest proposal that the agent has seen; the broker responds at once if there is a newer one.
+    pub proposals: Option<Sequence>,
+    /// Revisions whose bundles the broker leaves out.
+    pub held: &'a [&'a DeploymentObject],
+}
+
+/// Response to a poll.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PollResponse {
+    /// Target state.
+    pub state: TargetStateResponse,
+    /// Number of the newest proposal that the agent has not answered, if there is one.
+    pub proposals: Option<Sequence>,
+}
+
 /// Maximum time for which the broker may wait before it responds to a poll: connections without traffic for longer
 /// are closed.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -68,21 +90,20 @@ impl Client {
         etag: Option<&str>,
         wait: Duration,
     ) -> Result<TargetStateResponse, ClientError> {
-        self.poll_target_state_or_status(agent, etag, None, wait, &[]).await
+        let known = KnownState { etag, ..KnownState::default() };
+        self.poll(agent, known, wait).await.map(|response| response.state)
     }
 
-    /// Like [`Self::poll_target_state`], but the broker responds at once if the agent's status is not `status`, and leaves
-    /// out the bundles of the revisions in `held`.
-    pub async fn poll_target_state_or_status(
+    /// Like [`Self::poll_target_state`], with everything that the agent has.
+    pub async fn poll(
         &self,
         agent: AgentId,
-        etag: Option<&str>,
-        status: Option<AgentStatus>,
+        known: KnownState<'_>,
         wait: Duration,
-        held: &[&DeploymentObject],
-    ) -> Result<TargetStateResponse, ClientError> {
+    ) -> Result<PollResponse, ClientError> {
+        let KnownState { etag, status, proposals, held } = known;
         if self.broker_kind.get() == BrokerKind::Published {
-            return self.fetch_published_target_state(agent).await;
+            return self.fetch_published_target_state(agent).await.map(without_proposals);
         }
         let operation = describe_fetch(agent);
         let mut call = Call::get(format!("/agents/{agent}/target-state"), operation);
@@ -105,8 +126,11 @@ impl Client {
             let value = HeaderValue::try_from(held_revisions.to_string()).expect("digits and commas are valid");
             call = call.with_header(HeaderName::from_static(HELD_REVISIONS_HEADER), value);
         }
+        if let Some(newest) = proposals {
+            call = call.with_header(HeaderName::from_static(PROPOSALS_HEADER), HeaderValue::from(newest.0));
+        }
         let response = self.send(&call).await?;
-        match response.status {
+        let state = match response.status {
             StatusCode::OK => match self.broker_kind.observe(response.headers.contains_key(EPOCH_HEADER)) {
                 BrokerKind::Published => self.fetch_published_target_state(agent).await,
                 BrokerKind::Sindri | BrokerKind::Unknown => parse_changed(&call, &response, held),
@@ -115,7 +139,8 @@ impl Client {
                 Ok(TargetStateResponse::Unchanged { status: read_agent_status(&response.headers) })
             }
             status => Err(call.malformed_response(format!("unexpected status {status}"))),
-        }
+        };
+        Ok(PollResponse { state: state?, proposals: read_proposals(&response.headers) })
     }
 }
 
@@ -139,6 +164,11 @@ impl Client {
             requests: SubmittingRequests::default(),
         })
     }
+}
+
+/// Returns the response of a broker that has no proposals.
+fn without_proposals(state: TargetStateResponse) -> PollResponse {
+    PollResponse { state, proposals: None }
 }
 
 fn describe_fetch(agent: AgentId) -> String {
@@ -188,6 +218,11 @@ fn read_epoch(headers: &HeaderMap) -> Option<Epoch> {
 /// Returns the version of the target state to which a response belongs; `None` if it is missing or malformed.
 pub(crate) fn read_target_version(headers: &HeaderMap) -> Option<TargetVersion> {
     headers.get(TARGET_VERSION_HEADER)?.to_str().ok()?.parse().ok()
+}
+
+/// Returns the number of the newest proposal from the headers; `None` if it is missing or malformed.
+fn read_proposals(headers: &HeaderMap) -> Option<Sequence> {
+    headers.get(PROPOSALS_HEADER)?.to_str().ok()?.parse().ok().map(Sequence)
 }
 
 /// Returns the agent's status from the headers; `None` if it is missing or unknown.

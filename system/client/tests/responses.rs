@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_client::{Client, ClientError, ClientSetupError, EventQuery, Limits, TargetStateResponse};
+use sindri_client::{Client, ClientError, ClientSetupError, EventQuery, KnownState, Limits, TargetStateResponse};
 use sindri_model::wire::{ApprovalState, DeploymentObject};
-use sindri_model::{AgentId, Checksum, Entropy, Epoch};
+use sindri_model::{AgentId, Checksum, Entropy, Epoch, Sequence};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -77,7 +77,8 @@ async fn bundles_that_were_left_out_are_added_and_verified() {
         let client = client(&format!("http://{}", listener.local_addr().unwrap()));
         let response = format_response("200 OK", "x-sindri-epoch: 3\r\netag: W/\"t\"\r\n", &body);
         let held = [&held];
-        let poll = client.poll_target_state_or_status(agent_id(), None, None, Duration::ZERO, &held);
+        let known = KnownState { held: &held, ..KnownState::default() };
+        let poll = client.poll(agent_id(), known, Duration::ZERO);
         tokio::join!(poll, respond_once(&listener, &response))
     };
     let left_out = |stack, sequence, checksum: &str| revision(stack, sequence, "", checksum);
@@ -85,7 +86,7 @@ async fn bundles_that_were_left_out_are_added_and_verified() {
     let body = format!("[{},{}]", left_out(1, 4, checksum.as_str()), valid_revision(2, 7));
     let (state, request) = poll_holding(body).await;
     assert!(request.contains("sindri-held-revisions: 4\r\n"), "{request}");
-    let TargetStateResponse::Changed { objects, etag, .. } = state.unwrap() else { panic!("unchanged") };
+    let TargetStateResponse::Changed { objects, etag, .. } = state.unwrap().state else { panic!("unchanged") };
     assert_eq!((&objects[0], objects.len(), etag.as_deref()), (&held, 2, Some("\"t\"")));
     // Another revision than the held one, and the held one with another checksum.
     for body in [left_out(2, 7, checksum.as_str()), left_out(1, 4, Checksum::compute("a: 2").as_str())] {
@@ -160,6 +161,22 @@ async fn not_modified_is_accepted_only_for_a_conditional_request() {
     assert!(request.contains("if-none-match: \"t\"\r\n"));
     let (state, _) = poll(&format_response("304 Not Modified", "", ""), None).await;
     assert!(matches!(state, Err(ClientError::Malformed { .. })));
+}
+
+#[tokio::test]
+async fn a_poll_sends_the_newest_proposal_and_reads_that_of_the_response() {
+    for (header, proposals) in
+        [("", None), ("Sindri-Proposals: 9\r\n", Some(Sequence(9))), ("Sindri-Proposals: x\r\n", None)]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = client(&format!("http://{}", listener.local_addr().unwrap()));
+        let known = KnownState { etag: Some("\"t\""), proposals: Some(Sequence(7)), ..KnownState::default() };
+        let response = format_response("304 Not Modified", header, "");
+        let (polled, request) =
+            tokio::join!(client.poll(agent_id(), known, Duration::ZERO), respond_once(&listener, &response));
+        assert_eq!(polled.unwrap().proposals, proposals);
+        assert!(request.contains("sindri-proposals: 7\r\n"), "{request}");
+    }
 }
 
 #[tokio::test]

@@ -64,6 +64,8 @@ ids! {
     LinkId;
     /// Id of an access key; reveals nothing about its secret.
     PakId;
+    /// Id of a proposal: a text for a stack that is not submitted.
+    ProposalId;
     /// Id of a revision, which the wire type calls deployment object.
     RevisionId;
     /// Id of a stack.

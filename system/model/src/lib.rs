@@ -27,8 +27,8 @@ pub use checksum::Checksum;
 pub use clock::Clock;
 pub use entropy::Entropy;
 pub use ids::{
-    AdminId, AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, RevisionId,
-    StackId, WebhookId,
+    AdminId, AgentId, ApprovalId, AuditId, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId, ProposalId,
+    RevisionId, StackId, WebhookId,
 };
 pub use ignored_fields::{IGNORE_ANNOTATION, IgnoreError, IgnoredFields};
 pub use pak::{Pak, PakDigest, PakFormatError};

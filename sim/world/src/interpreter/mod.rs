@@ -8,6 +8,7 @@ mod convergence;
 mod expectations;
 mod objects;
 mod operator;
+mod proposal;
 mod served_kind;
 mod state;
 mod steps;

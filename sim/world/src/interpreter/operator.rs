@@ -61,11 +61,7 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn submit(&mut self, submit: &Submit) -> Result<(), StepError> {
-        let text = match (&submit.bundle, &submit.yaml) {
-            (Some(bundle), _) => self.library.bundle(bundle).map_err(StepError::Failed)?,
-            (None, Some(yaml)) => self.substitute(yaml)?,
-            (None, None) => return Err(StepError::Failed("submit takes either a bundle or a yaml".to_owned())),
-        };
+        let text = self.read_text(submit.bundle.as_deref(), submit.yaml.as_deref())?;
         let newest = text.clone();
         let is_new = self.read_stack(&submit.stack, |stack| stack.is_deleted).unwrap_or(true);
         if is_new {
@@ -95,6 +91,15 @@ impl Interpreter<'_> {
             agents.iter().try_for_each(|agent| self.target(&submit.stack, agent))?;
         }
         Ok(())
+    }
+
+    /// Returns the text of a file or of a step.
+    pub(super) fn read_text(&mut self, bundle: Option<&str>, yaml: Option<&str>) -> Result<String, StepError> {
+        match (bundle, yaml) {
+            (Some(bundle), _) => self.library.bundle(bundle).map_err(StepError::Failed),
+            (None, Some(yaml)) => self.substitute(yaml),
+            (None, None) => Err(StepError::Failed("the step takes either a bundle or a yaml".to_owned())),
+        }
     }
 
     fn create_stack(&mut self, name: &str) -> Result<(), StepError> {

@@ -48,6 +48,7 @@ impl Interpreter<'_> {
             Step::Label(target) => self.label(target),
             Step::Unlabel(target) => self.unlabel(target),
             Step::Annotate(annotation) => self.annotate(annotation),
+            Step::Propose(propose) => self.propose(propose),
             Step::Approve(stack) => self.decide_approvals(&stack.stack, true),
             Step::Reject(stack) => self.decide_approvals(&stack.stack, false),
             Step::Activate(activation) => self.activate(activation),

@@ -101,6 +101,14 @@ impl Library {
                 (None, Some(_)) => Ok(()),
                 _ => Err("submit takes either a bundle or a yaml".to_owned()),
             },
+            Step::Propose(propose) => {
+                let found = match (&propose.bundle, &propose.yaml) {
+                    (Some(bundle), None) => self.bundle(bundle).map(drop),
+                    (None, Some(_)) => Ok(()),
+                    _ => Err("propose takes either a bundle or a yaml".to_owned()),
+                };
+                found.and_then(|()| propose.agent.as_deref().map_or(Ok(()), check_agent))
+            }
             Step::Target(target) | Step::Untarget(target) => check_agent(&target.agent),
             Step::Activate(activation) => check_agent(&activation.agent),
             Step::DeleteAgent(agent) | Step::CreateAgent(agent) => check_agent(&agent.agent),

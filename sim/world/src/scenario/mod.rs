@@ -23,6 +23,6 @@ pub use fleet::{Fleet, broker_name, replica_name};
 pub use library::{Library, ScenarioError};
 pub use step::{
     Activation, AgentRef, Await, BrokerRef, ClusterFault, ClusterRef, CreateObject, EditObject, LabelTarget, Latency,
-    Link, Quiet, Restore, StackAnnotation, StackRef, StackTarget, Step, Submit,
+    Link, Propose, Quiet, Restore, StackAnnotation, StackRef, StackTarget, Step, Submit,
 };
 pub use step_list::StepList;

@@ -12,6 +12,8 @@ use super::expectation::{Expectation, ExpectedCondition, ObjectRef};
 pub enum Step {
     /// The operator submits a revision. The first one creates the stack and targets it.
     Submit(Submit),
+    /// The operator asks the agents of a stack for their plans of a text that is not submitted, and waits for them.
+    Propose(Propose),
     /// The operator deletes a stack.
     Delete(StackRef),
     /// The operator targets a stack at an agent.
@@ -112,6 +114,35 @@ pub struct Submit {
     /// Agents that a new stack is targeted at; all of them if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
+}
+
+/// A text that is proposed, and the plans that the agents are expected to make.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Propose {
+    /// The stack, which was submitted before.
+    pub stack: String,
+    /// File below `fixtures/bundles`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
+    /// The bundle itself, instead of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yaml: Option<String>,
+    /// The agent whose plan is checked; all of them if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Parts of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<String>,
+    /// True if the text would change the cluster, false if it would not; either if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<bool>,
+    /// True if a pass with the text would fail.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fails: bool,
+    /// Longest wait; one polling interval if left out, because a proposal ends the wait of a poll.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<Span>,
 }
 
 /// A stack by name.

@@ -87,6 +87,7 @@ fn uses_only(step: &Step, fleet: &Fleet) -> bool {
     let has_agent = |name: &String| fleet.agents.contains(name);
     match step {
         Step::Submit(submit) => submit.to.iter().flatten().all(has_agent),
+        Step::Propose(propose) => propose.agent.iter().all(has_agent),
         Step::Target(target) | Step::Untarget(target) => has_agent(&target.agent),
         Step::Label(target) | Step::Unlabel(target) => has_agent(&target.agent),
         Step::Activate(activation) => has_agent(&activation.agent),

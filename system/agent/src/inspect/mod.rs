@@ -1,6 +1,5 @@
 //! Read-only commands: preview of the next passes, and objects that belong to no stack.
 
-mod diff;
 mod orphans;
 mod preview;
 

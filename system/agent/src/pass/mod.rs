@@ -1,6 +1,6 @@
 //! One pass of one stack: observe, plan, act.
 
-mod act;
+pub(crate) mod act;
 mod approval;
 pub(crate) mod cache;
 pub(crate) mod content;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use http::StatusCode;
-use sindri_client::{AgentPolicies, Client, ClientError, TargetStateResponse};
+use sindri_client::{AgentPolicies, Client, ClientError, KnownState, PollResponse, TargetStateResponse};
 use sindri_model::wire::{AgentStatus, DeploymentObject};
-use sindri_model::{AgentId, Entropy};
+use sindri_model::{AgentId, Entropy, Sequence};
+use tokio::sync::Notify;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
@@ -45,6 +46,8 @@ pub struct Poller<'a> {
     pub target: &'a LatestTargetState,
     /// Queue of the stacks that are due.
     pub queue: &'a PassQueue,
+    /// Notified when there is a new proposal.
+    pub proposals: &'a Notify,
 }
 
 /// Part of the target state that the agent has, as the next poll says it.
@@ -56,6 +59,8 @@ struct Known {
     needs_all: bool,
     /// Responses in a row with another ETag and no changed stack.
     rechecks: u32,
+    /// Number of the newest proposal that was announced.
+    proposals: Sequence,
 }
 
 impl Poller<'_> {
@@ -100,13 +105,15 @@ impl Poller<'_> {
         if !self.target.is_active() && !self.read_status().await? {
             return Ok(false);
         }
-        let wait = next_poll.saturating_duration_since(Instant::now());
-        let known_status = Some(AgentStatus::Active);
-        let etag = known.etag.as_deref().filter(|_| !known.needs_all);
-        let revisions = if known.needs_all { Vec::new() } else { self.target.held_revisions() };
-        let held: Vec<&DeploymentObject> = revisions.iter().map(|revision| &***revision).collect();
-        let response = self.broker.poll_target_state_or_status(self.agent, etag, known_status, wait, &held).await?;
-        let (status, changed) = match response {
+        let PollResponse { state, proposals } = loop {
+            let response = self.send_poll(known, next_poll).await?;
+            let is_active = TargetStateResponse::Unchanged { status: Some(AgentStatus::Active) };
+            if response.state != is_active || !self.announce_proposals(known, response.proposals) {
+                break response;
+            }
+            // A new proposal has ended the wait; the number that the next poll has is higher.
+        };
+        let (status, changed) = match state {
             TargetStateResponse::Unchanged { status } => (status, None),
             // A proxy may drop `If-None-Match`, so that the broker sends a state that is already known.
             TargetStateResponse::Changed { etag: new, status, .. } if new.is_some() && new == known.etag => {
@@ -122,6 +129,9 @@ impl Poller<'_> {
         };
         self.record_status(is_active);
         let Some((objects, requests, new_etag, epoch, version)) = changed.filter(|_| is_active) else {
+            if is_active {
+                self.announce_proposals(known, proposals);
+            }
             return Ok(false);
         };
         let parse = async {
@@ -141,6 +151,8 @@ impl Poller<'_> {
         let claims = self.empty_claims().of_version(version.map(|version| version.state));
         let changed = self.target.replace(revisions, by_stack(policies), Some(epoch), claims);
         known.etag = new_etag;
+        // After the target state, which says what the other stacks declare.
+        self.announce_proposals(known, proposals);
         if changed.is_empty() {
             // Something else changed than revisions and policies, for example an approval.
             self.request_all();
@@ -151,6 +163,31 @@ impl Poller<'_> {
         changed.into_iter().for_each(|stack| self.queue.request(stack, Reason::TargetChanged));
         // Without an ETag, or with one that a proxy changes each time, the broker cannot hold the next poll.
         Ok(known.etag.is_some() && known.rechecks <= 1)
+    }
+
+    /// Sends a poll, whose response the broker may hold until `next_poll`.
+    async fn send_poll(&self, known: &Known, next_poll: Instant) -> Result<PollResponse, ClientError> {
+        let wait = next_poll.saturating_duration_since(Instant::now());
+        let revisions = if known.needs_all { Vec::new() } else { self.target.held_revisions() };
+        let held: Vec<&DeploymentObject> = revisions.iter().map(|revision| &***revision).collect();
+        let state = KnownState {
+            etag: known.etag.as_deref().filter(|_| !known.needs_all),
+            status: Some(AgentStatus::Active),
+            proposals: Some(known.proposals),
+            held: &held,
+        };
+        self.broker.poll(self.agent, state, wait).await
+    }
+
+    /// Announces a proposal that is newer than those before; returns true if it is. A proposal is announced once, also if it
+    /// cannot be planned.
+    fn announce_proposals(&self, known: &mut Known, newest: Option<Sequence>) -> bool {
+        let is_new = newest.is_some_and(|newest| newest > known.proposals);
+        if is_new {
+            known.proposals = newest.unwrap_or_default();
+            self.proposals.notify_one();
+        }
+        is_new
     }
 
     /// Uses the copy of the target state in the cluster, if there is one, until the broker responds.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sindri_model::wire::{DeploymentObject, StackDependency, StackPolicy, SubmittingRequests};
-use sindri_model::{Epoch, RevisionId, StackId};
+use sindri_model::{Epoch, RevisionId, Sequence, StackId};
 use tokio::sync::Notify;
 
 use super::claims::Claims;
@@ -35,6 +35,16 @@ struct Snapshot {
     policies: StackPolicies,
     /// Epoch of the broker's database; `None` before the broker has returned a target state.
     epoch: Option<Epoch>,
+}
+
+/// Revisions and policies of one poll response.
+pub struct TargetContent {
+    /// One revision or removal for each stack.
+    pub revisions: Vec<Arc<Revision>>,
+    /// Policies of the stacks.
+    pub policies: StackPolicies,
+    /// Sequence of the last change of the target state, if the broker tells it.
+    pub version: Option<Sequence>,
 }
 
 /// Content that the copy in the cluster should have.
@@ -144,6 +154,13 @@ impl LatestTargetState {
     /// Returns the epoch of the broker's database; a new one begins when the database is restored from a backup.
     pub fn epoch(&self) -> Option<Epoch> {
         self.lock().epoch
+    }
+
+    /// Returns the revisions and policies of all stacks.
+    pub fn content(&self) -> TargetContent {
+        let snapshot = self.lock();
+        let (revisions, policies) = (snapshot.revisions.clone(), snapshot.policies.clone());
+        TargetContent { revisions, policies, version: snapshot.claims.version() }
     }
 
     /// Returns the claims of all stacks.

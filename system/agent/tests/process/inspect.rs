@@ -15,17 +15,17 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Broker with a stack for an agent, and a cluster.
-struct Environment {
+pub struct Environment {
     _serving: (JoinSet<()>, JoinSet<std::io::Result<()>>),
-    broker: SocketAddr,
-    api: SocketAddr,
-    admin: Client,
-    key: String,
-    stack: StackId,
+    pub broker: SocketAddr,
+    pub api: SocketAddr,
+    pub admin: Client,
+    pub key: String,
+    pub stack: StackId,
 }
 
 impl Environment {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let ((at_broker, broker_address), (at_cluster, api)) = (listener().await, listener().await);
         let serving = (cluster(at_cluster), serve(&broker().await, at_broker, None));
         let admin = client(broker_address, &admin().reveal());
@@ -38,7 +38,7 @@ impl Environment {
     }
 
     /// Runs the agent until the newest revision is applied, and shuts it down.
-    async fn apply(&self) {
+    pub async fn apply(&self) {
         let id = self.admin.find_agent("east", "demo").await.unwrap().id;
         let newest = self.admin.get_stack_status(self.stack).await.unwrap().deployment_object_id;
         let applied = async {
@@ -53,7 +53,7 @@ impl Environment {
         in_time(self.agent().run(applied)).await.unwrap();
     }
 
-    async fn call(&self, method: &str, path: &str, body: Value) -> Value {
+    pub async fn call(&self, method: &str, path: &str, body: Value) -> Value {
         let config = kube::Config::new(format!("http://{}", self.api).parse().unwrap());
         let client = kube::Client::try_from(config).unwrap();
         let request = http::Request::builder().method(method).uri(path);
@@ -63,7 +63,7 @@ impl Environment {
     }
 
     /// Returns the resourceVersions of all ConfigMaps, which every write changes.
-    async fn resource_versions(&self) -> Value {
+    pub async fn resource_versions(&self) -> Value {
         let list = self.call("GET", "/api/v1/configmaps", Value::Null).await;
         let items = list["items"].as_array().unwrap();
         items.iter().map(|item| item["metadata"]["resourceVersion"].clone()).collect()

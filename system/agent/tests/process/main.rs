@@ -5,6 +5,7 @@ mod encrypted;
 mod inspect;
 mod key_file;
 mod probes;
+mod proposals;
 mod proxy;
 mod published_broker;
 mod settings;

@@ -13,7 +13,7 @@ use super::http::openapi::{self, Document};
 use super::http::route::{Role, Roles, Route, Tag, delete, get, patch, post, put};
 use super::resources::{
     admins, agents, approvals, audit, config, events, fleet, generators, health_reports, history, keys, labels,
-    named_events, overview, policies, probes, revisions, stack_status, stacks, target_state, targets,
+    named_events, overview, policies, probes, proposals, revisions, stack_status, stacks, target_state, targets,
     webhook_deliveries, webhooks,
 };
 
@@ -260,6 +260,20 @@ fn agent_detail_routes() -> Vec<Route> {
         )
         .with_errors(&[422]),
         get(
+            "/agents/{id}/proposals",
+            AGENT,
+            "list_proposals",
+            "Lists the oldest proposals that the agent has not answered",
+            proposals::list,
+        ),
+        put(
+            "/agents/{id}/proposals/{proposal_id}/plan",
+            AGENT,
+            "report_plan",
+            "Records the plan of the agent for a proposal; the first one stays",
+            proposals::report,
+        ),
+        get(
             "/agents/{id}/webhooks/pending",
             ADMIN_AGENT,
             "claim_webhook_deliveries",
@@ -379,6 +393,21 @@ fn stack_routes() -> Vec<Route> {
             revisions::submit,
         )
         .with_errors(&[409]),
+        post(
+            "/stacks/{id}/proposals",
+            ADMIN_GENERATOR,
+            "create_proposal",
+            "Asks the agents of the stack for their plans of a text that is not submitted",
+            proposals::create,
+        )
+        .with_errors(&[422]),
+        get(
+            "/stacks/{id}/proposals/{proposal_id}",
+            ADMIN_GENERATOR,
+            "read_proposal",
+            "Returns a proposal with the plans of the agents; it expires after ten minutes",
+            proposals::read,
+        ),
         get(
             "/stacks/{id}/history",
             ADMIN_GENERATOR,

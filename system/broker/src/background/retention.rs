@@ -52,6 +52,7 @@ impl Broker {
             revisions: before(retention.revisions),
             idempotency_keys: now.checked_sub(IDEMPOTENCY_KEY_TIME).ok(),
             waiting_messages: now.checked_sub(MESSAGE_WAIT_MAX).ok(),
+            expired_proposals: Some(now),
         }
     }
 }

@@ -97,6 +97,7 @@ mod tests {
             version: Sequence(version),
             recheck_version: Sequence(0),
             status: AgentStatus::Active,
+            proposals: None,
             revisions: Vec::new(),
         }
     }

@@ -42,7 +42,9 @@ impl Memory {
     pub(crate) fn apply_changes(&self, changes: &[StoreChange]) {
         for change in changes {
             match change {
-                StoreChange::TargetState(agent, _) => self.target_states.invalidate(*agent),
+                StoreChange::TargetState(agent, _) | StoreChange::Proposal(agent) => {
+                    self.target_states.invalidate(*agent);
+                }
                 StoreChange::Keys => {
                     self.keys.invalidate();
                     self.people.invalidate();

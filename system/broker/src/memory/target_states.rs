@@ -24,6 +24,8 @@ pub(crate) struct CachedTargetState {
     pub version: HeaderValue,
     /// Status of the agent, which a 304 response has too.
     pub status: AgentStatus,
+    /// Number of the newest proposal for the agent, which a 304 response has too.
+    pub proposals: Option<Sequence>,
     /// Value of the header with the requests that submitted the newest revisions.
     pub requests: Option<HeaderValue>,
     /// JSON; `None` if it was dropped to stay within the limit.
@@ -196,6 +198,7 @@ mod tests {
             epoch: HeaderValue::from_static("1"),
             version: HeaderValue::from_static("1.0"),
             status: AgentStatus::Active,
+            proposals: None,
             requests: None,
             body: Some(Bytes::from(vec![b' '; size])),
             bundles: Arc::default(),

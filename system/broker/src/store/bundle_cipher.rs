@@ -40,10 +40,15 @@ impl BundleCipher {
 
     /// Encrypts a plain bundle. An empty one stays empty.
     pub fn encrypt(&self, entropy: &Entropy, revision: RevisionId, plain: &str) -> String {
+        self.encrypt_text(entropy, &context(revision), plain)
+    }
+
+    /// Encrypts another text of a bundle, which only the same name decrypts. An empty one stays empty.
+    pub(crate) fn encrypt_text(&self, entropy: &Entropy, name: &str, plain: &str) -> String {
         if plain.is_empty() {
             return String::new();
         }
-        let encrypted = self.key.encrypt(entropy, &context(revision), plain.as_bytes());
+        let encrypted = self.key.encrypt(entropy, name, plain.as_bytes());
         let mut text = String::with_capacity(1 + encrypted.len().div_ceil(3) * 4);
         text.push(ENCRYPTED);
         STANDARD.encode_string(encrypted, &mut text);
@@ -52,11 +57,13 @@ impl BundleCipher {
 
     /// Returns the plain bundle of a stored text, which may be encrypted or not.
     pub(crate) fn decrypt(&self, revision: RevisionId, stored: &str) -> Result<String, BundleDecryptionError> {
-        let Some(encoded) = stored.strip_prefix(ENCRYPTED) else { return Ok(stored.to_owned()) };
-        let error = BundleDecryptionError(revision);
-        let encrypted = STANDARD.decode(encoded).map_err(|_| error)?;
-        let plain = self.key.decrypt(&context(revision), &encrypted).map_err(|_| error)?;
-        String::from_utf8(plain).map_err(|_| error)
+        self.decrypt_text(&context(revision), stored).ok_or(BundleDecryptionError(revision))
+    }
+
+    fn decrypt_text(&self, name: &str, stored: &str) -> Option<String> {
+        let Some(encoded) = stored.strip_prefix(ENCRYPTED) else { return Some(stored.to_owned()) };
+        let plain = self.key.decrypt(name, &STANDARD.decode(encoded).ok()?).ok()?;
+        String::from_utf8(plain).ok()
     }
 }
 
@@ -71,11 +78,15 @@ pub(crate) fn open_bundle(
     revision: RevisionId,
     stored: String,
 ) -> Result<String, BundleDecryptionError> {
-    match cipher {
-        _ if !is_encrypted(&stored) => Ok(stored),
-        Some(cipher) => cipher.decrypt(revision, &stored),
-        None => Err(BundleDecryptionError(revision)),
+    open_text(cipher, &context(revision), stored).ok_or(BundleDecryptionError(revision))
+}
+
+/// Returns the plain text of one that was stored under a name; `None` if it cannot be decrypted.
+pub(crate) fn open_text(cipher: Option<&BundleCipher>, name: &str, stored: String) -> Option<String> {
+    if !is_encrypted(&stored) {
+        return Some(stored);
     }
+    cipher?.decrypt_text(name, &stored)
 }
 
 /// Returns the context, so that an encrypted bundle cannot be moved to another revision.

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sindri_model::wire::{
-    Admin, Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentTarget, Approval,
-    ApprovalRequest, ApprovalState, AuditLog, DeploymentHealthResponse, DeploymentObject, Generator,
-    HealthStatusUpdate, NamedEvent, PakSummary, RevisionSummary, Stack, StackAnnotation, StackHealthResponse,
-    StackLabel, StackPolicy, StackStatusReport, TargetVersion, UpdateAgentRequest, UpdateGeneratorRequest,
-    UpdateStackRequest, WebhookDelivery, WebhookResponse,
+    Admin, Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentProposal, AgentTarget,
+    Approval, ApprovalRequest, ApprovalState, AuditLog, CreatedProposal, DeploymentHealthResponse, DeploymentObject,
+    Generator, HealthStatusUpdate, NamedEvent, PakSummary, PlanReport, RevisionSummary, Stack, StackAnnotation,
+    StackHealthResponse, StackLabel, StackPolicy, StackStatusReport, TargetVersion, UpdateAgentRequest,
+    UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
-    AdminId, AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, RevisionId, Sequence, StackId,
-    WebhookId,
+    AdminId, AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, ProposalId, RevisionId, Sequence,
+    StackId, WebhookId,
 };
 
 use tokio::time::Instant;
@@ -22,9 +22,9 @@ use super::bundle_cipher::BundleCipher;
 use super::records::{
     AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
     DeliveryFilter, EventFilter, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyHolder, KeyRecord, KeyRotation,
-    ListScope, NewRevision, OverviewFilter, OverviewRecords, Page, RecordCounts, Reencrypt, RestoreEvidence,
-    RetentionCutoffs, RewriteBundle, StackReports, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision,
-    TargetState, WebhookRecord, WriteContext,
+    ListScope, NewProposal, NewRevision, OverviewFilter, OverviewRecords, Page, ProposalRecord, RecordCounts,
+    Reencrypt, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports, StoreFigures, StoreFuture,
+    StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
 use super::sql::stacks::submissions::Submission;
@@ -408,6 +408,18 @@ operations! {
     Write decide_approval(
         context: WriteContext, approval: ApprovalId, owner: Option<GeneratorId>, decision: ApprovalState
     ) -> Approval = reports::approvals::decide;
+
+    /// Stores a proposal for the agents that should have the stack. Fails with [`StoreError::TooManyProposals`] if there is no
+    /// room for it.
+    Write create_proposal(context: WriteContext, proposal: NewProposal) -> CreatedProposal = reports::proposals::create;
+    /// Returns a proposal of a stack that has not expired, with the plans for it.
+    Read get_proposal(stack: StackId, proposal: ProposalId, now: Timestamp) -> ProposalRecord
+        = reports::proposals::get;
+    /// Lists the oldest proposals that an agent has not answered and that have not expired.
+    Read list_proposals(agent: AgentId, now: Timestamp) -> Vec<AgentProposal> = reports::proposals::list_waiting;
+    /// Records the plan of an agent for a proposal. A repeated report changes nothing.
+    Write report_plan(context: WriteContext, agent: AgentId, proposal: ProposalId, report: PlanReport) -> ()
+        = reports::proposals::report;
 
     /// Counts agents, stacks and revisions.
     Read count_records() -> RecordCounts = figures::count_records;

@@ -38,6 +38,8 @@ const ROUTES: &[Route] = &[
     route(Method::POST, "/agents/{id}/labels", "A", 201),
     route(Method::DELETE, "/agents/{id}/labels/{label}", "A", 204),
     route(Method::PUT, "/agents/{id}/leader", "a", 204),
+    route(Method::GET, "/agents/{id}/proposals", "a", 200),
+    route(Method::PUT, "/agents/{id}/proposals/{proposal_id}/plan", "a", 204),
     route(Method::GET, "/agents/{id}/outcomes", "Ara", 200),
     route(Method::GET, "/agents/{id}/policies", "Ara", 200),
     route(Method::GET, "/agents/{id}/registrations", "Ara", 200),
@@ -93,6 +95,8 @@ const ROUTES: &[Route] = &[
     route(Method::GET, "/stacks/{id}/events", "Arag", 200),
     route(Method::GET, "/stacks/{id}/health", "Ar", 200),
     route(Method::GET, "/stacks/{id}/history", "Arg", 200),
+    route(Method::POST, "/stacks/{id}/proposals", "Ag", 201),
+    route(Method::GET, "/stacks/{id}/proposals/{proposal_id}", "Arg", 200),
     route(Method::GET, "/stacks/{id}/labels", "Arag", 200),
     route(Method::POST, "/stacks/{id}/labels", "Ag", 201),
     route(Method::DELETE, "/stacks/{id}/labels/{label}", "Ag", 204),
@@ -113,7 +117,7 @@ const ROUTES: &[Route] = &[
 fn denial_code(Route(method, path, allowed, _): &Route, role: char) -> &'static str {
     let is_agent = role == 'a' || role == 'x';
     match (method.as_str(), *path) {
-        _ if role == 'r' => "read_only_key",
+        _ if role == 'r' && *path != "/agents/{id}/proposals" => "read_only_key",
         _ if ["A", "Ar"].contains(allowed) => "admin_required",
         ("GET", "/agents" | "/events" | "/status") => "generator_required",
         (_, "/agents/{id}/targets" | "/agents/{id}/targets/{stack_id}") if *method != Method::GET => match role {
@@ -268,6 +272,7 @@ struct World {
     webhook: String,
     delivery: String,
     approval: String,
+    proposal: String,
 }
 
 impl World {
@@ -296,8 +301,11 @@ impl World {
         let request = approval(&text(&revision["id"]), "a");
         let asked = api.put(&fleet.agent.1, &format!("/agents/{agent}/stacks/{stack}/approval"), &request).await;
         let approval = text(&asked.expect_status(200).json()["id"]);
+        let proposed = json!({"yaml_content": "a: 1"});
+        let proposed = api.post(&api.admin, &format!("/stacks/{stack}/proposals"), &proposed).await.expect_status(201);
+        let proposal = text(&proposed.json()["id"]);
         let revision = text(&revision["id"]);
-        Self { reader, another, west, spare, revision, event, webhook, delivery, approval, fleet }
+        Self { reader, another, west, spare, revision, event, webhook, delivery, approval, proposal, fleet }
     }
 
     fn key(&self, role: char) -> &str {
@@ -329,6 +337,7 @@ impl World {
             _ => "",
         };
         let path = template.replace("{id}", id).replace("{stack_id}", &fleet.stack);
+        let path = path.replace("{proposal_id}", &self.proposal);
         let path = path.replace("{label}", "old").replace("{key}", "old");
         if path == "/agents/" { "/agents/?name=east&cluster_name=c".to_owned() } else { path }
     }
@@ -361,6 +370,10 @@ impl World {
             ("PUT", "/stacks/{id}") => json!({"id": stack, "name": "renamed"}),
             ("POST", "/stacks/{id}/annotations") => json!({"stack_id": stack, "key": "k", "value": "v"}),
             ("POST", "/stacks/{id}/deployment-objects") => json!({"yaml_content": "a: 1"}),
+            ("POST", "/stacks/{id}/proposals") => json!({"yaml_content": "a: 1"}),
+            ("PUT", "/agents/{id}/proposals/{proposal_id}/plan") => {
+                json!({"failed": false, "changes": false, "plan": ""})
+            }
             ("POST", "/stacks/{id}/labels") => json!("new"),
             ("POST", "/webhook-deliveries/{id}/result") => json!({"success": true}),
             ("POST", "/webhooks") => json!({"name": "n", "url": "https://a.example/", "event_types": ["*"]}),

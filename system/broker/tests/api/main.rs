@@ -24,6 +24,7 @@ mod openapi;
 mod overview;
 mod polls;
 mod process;
+mod proposals;
 mod published_clients;
 mod quotas;
 mod replicas;

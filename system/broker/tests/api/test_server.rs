@@ -36,10 +36,17 @@ impl TestServer {
     }
 
     pub async fn with_proxies(options: ServeOptions, proxies: TrustedProxies) -> Self {
+        Self::start(SqliteStore::open(":memory:", None).unwrap(), options, proxies).await
+    }
+
+    /// Serves a broker over a store, which may have others.
+    pub async fn on_store(store: SqliteStore) -> Self {
+        Self::start(store, ServeOptions::default(), TrustedProxies::default()).await
+    }
+
+    async fn start(store: SqliteStore, options: ServeOptions, proxies: TrustedProxies) -> Self {
         let admin = Pak::generate(&Entropy::new(|bytes| bytes.fill(7)));
-        let broker = Broker::start(SqliteStore::open(":memory:", None).unwrap(), fixed_clock(), counting_entropy())
-            .await
-            .unwrap();
+        let broker = Broker::start(store, fixed_clock(), counting_entropy()).await.unwrap();
         broker.create_admin_key(&admin).await.unwrap();
         let broker = broker.with_trusted_proxies(proxies);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

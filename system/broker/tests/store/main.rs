@@ -14,6 +14,7 @@ mod keys;
 mod migrations;
 mod model;
 mod overview;
+mod proposals;
 mod proxy;
 mod rechecks;
 mod retention;

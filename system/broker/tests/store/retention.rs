@@ -20,7 +20,7 @@ contracts!(
 );
 
 /// Every table, and what keeps it small.
-const BOUNDS: [(&str, &str); 26] = [
+const BOUNDS: [(&str, &str); 28] = [
     ("admins", "administrators that were created"),
     ("agent_annotations", "agents, each with its annotations"),
     ("agent_labels", "agents, each with its labels"),
@@ -36,6 +36,8 @@ const BOUNDS: [(&str, &str); 26] = [
     ("health", "retention: agents times newest revisions"),
     ("keys", "two per holder"),
     ("meta", "kinds of numbers"),
+    ("proposal_plans", "proposals, and bytes of all proposals together"),
+    ("proposals", "retention: those of ten minutes, and bytes of all of them together"),
     ("registrations", "agents times generators"),
     ("requests", "retention: idempotency keys of seven days"),
     ("revisions", "retention: one per stack, and removals that are not confirmed"),
@@ -120,6 +122,7 @@ fn everything() -> RetentionCutoffs {
         revisions: before,
         idempotency_keys: before,
         waiting_messages: before,
+        expired_proposals: before,
     }
 }
 
@@ -213,6 +216,7 @@ async fn in_24_hours_of_1000_agents_the_store_stays_within_its_retention() {
             revisions: before,
             idempotency_keys: before,
             waiting_messages: before,
+            expired_proposals: before,
         };
         while world.store.purge(cutoffs.clone(), 200).await.unwrap() > 0 {}
         let audited = world.store.list_audit_log(AuditFilter { limit: 1, ..Default::default() }).await.unwrap().1;

@@ -89,6 +89,10 @@ impl World {
         Self::new(Arc::new(SqliteStore::open(":memory:", None).unwrap()), None, None)
     }
 
+    pub fn sqlite_at(path: &str) -> Self {
+        Self::new(Arc::new(SqliteStore::open(path, None).unwrap()), None, None)
+    }
+
     #[expect(clippy::disallowed_methods, reason = "the process runs the worker on a thread too")]
     pub fn sqlite_on_a_thread() -> Self {
         let directory = tempfile::tempdir().unwrap();

@@ -10,6 +10,7 @@ pub(crate) mod completion;
 pub(crate) mod conditions;
 pub(crate) mod context;
 pub(crate) mod decision;
+pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod generator;
 pub(crate) mod history;

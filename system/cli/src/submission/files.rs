@@ -24,14 +24,14 @@ const STANDARD_INPUT: &str = "standard input";
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct BundleFiles {
-    /// File to submit, or a directory whose *.yaml, *.yml and *.json are submitted in the order of their names, or `-` for
+    /// File of the bundle, or a directory whose *.yaml, *.yml and *.json belong to it in the order of their names, or `-` for
     /// standard input; may be repeated.
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Read directories below a directory too.
     #[arg(short = 'R', long, requires = "files")]
     recursive: bool,
-    /// Submit a bundle without objects: every object of the stack is deleted, and the stack remains.
+    /// Use a bundle without objects: every object of the stack is deleted, and the stack remains.
     #[arg(long, conflicts_with = "files")]
     empty: bool,
 }

@@ -10,6 +10,7 @@ mod apply;
 mod approvals;
 mod ci;
 mod contexts;
+mod diff;
 mod errors;
 mod first_five_minutes;
 mod nouns;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_client::{Client, TargetStateResponse};
 use sindri_model::wire::{
-    ApprovalRequest, ConditionStatus, EVENT_TYPE_DEPLOY, EventStatus, HeartbeatReport, NewAgentEvent,
+    ApprovalRequest, ConditionStatus, EVENT_TYPE_DEPLOY, EventStatus, HeartbeatReport, NewAgentEvent, PlanReport,
     ReportedCondition, StackStatusReport, condition,
 };
 use tokio::runtime::Runtime;
@@ -99,6 +99,21 @@ impl Agent {
             self.client.report_stack_status(id, stack, &report).await.unwrap();
             approval.id.to_string()
         })
+    }
+
+    /// Waits for a proposal, and reports a plan for it.
+    pub fn report_plan(&self, failed: bool, changes: bool, plan: &str) {
+        self.runtime.block_on(async {
+            let id = self.client.whoami().await.unwrap().agent.unwrap();
+            for _ in 0..ATTEMPTS_MAX {
+                if let Some(proposal) = self.client.list_proposals(id).await.unwrap().first() {
+                    let report = PlanReport { failed, changes, plan: plan.to_owned() };
+                    return self.client.report_plan(id, proposal.id, &report).await.unwrap();
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            panic!("there is no proposal");
+        });
     }
 
     /// Polls, and reports an outcome for its only stack.

@@ -20,6 +20,7 @@ mod keys;
 mod labels;
 mod overview;
 mod policies;
+mod proposals;
 mod requests;
 mod stacks;
 mod status;
@@ -58,6 +59,10 @@ pub use overview::{
     AgentOverview, AssignmentState, AssignmentStatus, RevisionOverview, RevisionSummary, StackOverview, StatusOverview,
 };
 pub use policies::{DEPENDS_ON_ANNOTATION, POLICY_PREFIX, StackDependency, StackPolicy};
+pub use proposals::{
+    AgentProposal, CreatedProposal, PROPOSALS_HEADER, PlanReport, PlanStatus, Proposal, ProposalRequest, ProposedPlan,
+    cut_plan,
+};
 pub use requests::{REQUESTS_HEADER, REQUESTS_MAX, SubmittingRequest, SubmittingRequests};
 pub use stacks::{NewStack, Stack, UpdateStackRequest};
 pub use status::{

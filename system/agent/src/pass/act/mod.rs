@@ -13,3 +13,4 @@ mod write;
 
 pub use executor::Executor;
 pub use result::{ActError, DeleteError};
+pub use write::is_explained_by_earlier_write;

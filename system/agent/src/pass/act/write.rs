@@ -294,7 +294,7 @@ impl Writer<'_> {
 
 /// Returns true if an object was rejected because of an object that an earlier stage of the same plan writes, such as the
 /// ServiceAccount of a Pod.
-fn is_explained_by_earlier_write(rejection: &ClusterError, rejected: &Write, writes: &[Write]) -> bool {
+pub fn is_explained_by_earlier_write(rejection: &ClusterError, rejected: &Write, writes: &[Write]) -> bool {
     let ClusterError::Refused { status: 403 | 404, message, .. } = rejection else { return false };
     // The message begins with the name of the rejected object itself.
     let reason = message.split_once(" is forbidden: ").map_or(message.as_str(), |(_, reason)| reason);

@@ -101,6 +101,9 @@ impl From<StoreError> for ErrorResponse {
             StoreError::StackSuspended(_) => Self::new(StatusCode::CONFLICT, "stack_suspended", message),
             StoreError::NotOwner => Denial::StackNotOwned.into(),
             StoreError::GeneratorInactive => Self::new(StatusCode::FORBIDDEN, "generator_inactive", message),
+            StoreError::TooManyProposals { wait, .. } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_proposals", message).with_retry_after(wait)
+            }
             StoreError::IdempotencyKeyReused(_) => Self::new(StatusCode::CONFLICT, "idempotency_key_reused", message),
             StoreError::IdempotencyKeyMismatch => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_mismatch", message)

@@ -98,7 +98,8 @@ fn build_overview(
     StatusOverview { time: now, agents: listed.map(|agent| agent.overview).collect(), stacks }
 }
 
-fn describe_agent(agent: Agent, now: Timestamp, offline_after_secs: Option<u64>) -> AgentOverview {
+/// Describes an agent, with its heartbeats at this time.
+pub(super) fn describe_agent(agent: Agent, now: Timestamp, offline_after_secs: Option<u64>) -> AgentOverview {
     // The clocks of two brokers differ, and a clock may be set back: a negative age becomes 0.
     let age = agent.last_heartbeat.map(|time| now.duration_since(time).as_secs().max(0));
     let is_recent = |age: i64| offline_after_secs.is_none_or(|after| age.unsigned_abs() <= after);

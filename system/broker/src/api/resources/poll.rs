@@ -8,11 +8,11 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderValue, StatusCode};
-use sindri_model::AgentId;
 use sindri_model::wire::{
-    AGENT_STATUS_HEADER, AgentStatus, EPOCH_HEADER, HeldRevisions, REQUESTS_HEADER, SubmittingRequests,
-    TARGET_VERSION_HEADER,
+    AGENT_STATUS_HEADER, AgentStatus, EPOCH_HEADER, HeldRevisions, PROPOSALS_HEADER, REQUESTS_HEADER,
+    SubmittingRequests, TARGET_VERSION_HEADER,
 };
+use sindri_model::{AgentId, Sequence};
 use tokio::time::{Instant, timeout_at};
 
 use super::target_state_body::{leave_out_held, serialize_revisions};
@@ -34,6 +34,8 @@ pub(crate) struct Poll {
     pub held_revisions: Option<HeaderValue>,
     /// Status that the agent has last seen, if it sends one.
     pub status: Option<AgentStatus>,
+    /// Number of the newest proposal that the agent has seen, if it sends one.
+    pub proposals: Option<Sequence>,
     /// The wait for a change, if the agent asks for one.
     pub wait: Option<Wait>,
 }
@@ -59,6 +61,12 @@ impl Poll {
     fn has_target_state(&self, state: &CachedTargetState) -> bool {
         matches_if_none_match(&state.etag, self.if_none_match())
     }
+
+    /// Returns true if there is a newer proposal than the agent has seen. An agent that sends no number knows no proposals, and
+    /// one that has seen this proposal is not woken for it again.
+    fn has_new_proposal(&self, state: &CachedTargetState) -> bool {
+        self.proposals.zip(state.proposals).is_some_and(|(seen, newest)| newest > seen)
+    }
 }
 
 /// Responds to a poll.
@@ -73,9 +81,9 @@ pub(crate) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<R
         let mut changed = pin!(change.notified());
         changed.as_mut().enable();
         let state = get_target_state(broker, &poll).await?;
-        // A change of the status ends the wait, although the target state is the same.
+        // A change of the status and a new proposal end the wait, although the target state is the same.
         let has_status_changed = *poll.status.get_or_insert(state.status) != state.status;
-        if has_status_changed || !poll.has_target_state(&state) {
+        if has_status_changed || poll.has_new_proposal(&state) || !poll.has_target_state(&state) {
             return respond_now(broker, &poll, state).await;
         }
         let waiting = WaitingPoll::new(&broker.metrics);
@@ -139,6 +147,7 @@ async fn load_target_state(
         etag: broker.etag_key.create_etag(agent, &target_state),
         epoch: HeaderValue::from(target_state.epoch.0),
         status: target_state.status,
+        proposals: target_state.proposals,
         version: to_header(target_state.target_version()),
         requests: write_requests(&target_state),
         body: Some(body),
@@ -167,6 +176,9 @@ fn add_headers(mut response: Response, state: &CachedTargetState) -> Response {
     headers.insert(EPOCH_HEADER, state.epoch.clone());
     headers.insert(TARGET_VERSION_HEADER, state.version.clone());
     headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(state.status.as_str()));
+    if let Some(newest) = state.proposals {
+        headers.insert(PROPOSALS_HEADER, HeaderValue::from(newest.0));
+    }
     response
 }
 

@@ -1,8 +1,4 @@
-//! Revisions of stacks: submitted as JSON or as plain YAML, and immutable.
-//!
-//! The broker rejects a text that is not YAML, a text without any document, a text above the limits of the parser, and a
-//! text that cannot be stored. Agents validate the objects of a bundle, because they know their clusters, and report the
-//! errors in their events.
+//! Revisions of stacks: submitted as JSON or as plain YAML, and immutable. Agents report the errors of their objects in events.
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
@@ -10,9 +6,9 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
 use sindri_model::wire::{CreateDeploymentObjectRequest, DeploymentObject};
-use sindri_model::yaml::{YamlError, parse_documents};
 use sindri_model::{RevisionId, StackId};
 
+use super::bundle_text::{INVALID, check_text, is_large};
 use super::quota_checks::{check_new_revision, count_submission};
 use super::stack_access::load_owned_stack;
 use crate::api::http::authentication::Actor;
@@ -20,7 +16,7 @@ use crate::api::http::denial::Denial;
 use crate::api::http::describe::{DescribeRequest, Operation};
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{
-    JsonBody, LARGE_BYTES, Parsing, PathParams, QueryParams, media_type, parse_body, read_body, unsupported_media_type,
+    JsonBody, Parsing, PathParams, QueryParams, media_type, parse_body, read_body, unsupported_media_type,
 };
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::ListParams;
@@ -28,8 +24,6 @@ use crate::api::http::response::Created;
 use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
 use crate::store::{KeyHolder, NewRevision};
-
-const INVALID: &str = "invalid_deployment_object";
 
 /// Query parameter for submissions in YAML, whose body has no field for it.
 #[derive(Deserialize, JsonSchema)]
@@ -84,50 +78,19 @@ pub(crate) async fn submit(
     // The time of submission is the time at which the whole body has arrived.
     context.time = broker.clock.now();
     request.is_deletion_marker |= marker.deletion_marker;
-    // A large bundle is parsed on another thread, and only for the owner of the stack.
-    let request = if request.yaml_content.len() < LARGE_BYTES {
-        check_request(&request).map(|()| request)?
-    } else {
+    if is_large(&request.yaml_content) {
         // The store checks the owner too; without this check any key could cause the work of parsing.
         load_owned_stack(&broker, actor, stack).await?;
-        let checked = broker.offload.run(move || check_request(&request).map(|()| request)).await;
-        checked.ok_or_else(|| ErrorResponse::bad_request(INVALID, "the YAML cannot be parsed"))??
-    };
-    check_new_revision(&broker, actor, request.yaml_content.len()).await?;
+    }
+    let yaml_content = check_text(&broker, request.yaml_content, request.is_deletion_marker).await?;
+    check_new_revision(&broker, actor, yaml_content.len()).await?;
     let revision = NewRevision {
         id: RevisionId::generate_at(context.time, &broker.entropy),
         stack,
-        yaml_content: request.yaml_content,
+        yaml_content,
         is_deletion_marker: request.is_deletion_marker,
     };
     Ok(Created(broker.store.append_revision(context, revision).await?))
-}
-
-fn check_request(request: &CreateDeploymentObjectRequest) -> Result<(), ErrorResponse> {
-    if request.yaml_content.contains('\0') {
-        return Err(ErrorResponse::bad_request(INVALID, "the YAML contains a NUL character"));
-    }
-    match parse_documents(&request.yaml_content) {
-        Ok(documents) if documents.is_empty() && !request.is_deletion_marker => {
-            Err(ErrorResponse::bad_request(INVALID, "the YAML contains no document"))
-        }
-        Ok(_) => Ok(()),
-        Err(errors) => Err(ErrorResponse::bad_request(INVALID, describe_errors(&errors))),
-    }
-}
-
-/// Limit on the invalid documents that an error names.
-const ERRORS_MAX: usize = 10;
-
-/// Returns the errors of invalid documents, each with its line and column; of a text above a limit only that.
-fn describe_errors(errors: &[YamlError]) -> String {
-    if let Some(limit) = errors.iter().find(|error| error.is_limit) {
-        return limit.to_string();
-    }
-    let named: Vec<String> = errors.iter().take(ERRORS_MAX).map(YamlError::to_string).collect();
-    let rest = errors.len() - named.len();
-    let more = if rest == 0 { String::new() } else { format!("; and {rest} more invalid documents") };
-    format!("the text is not valid YAML: {}{more}", named.join("; "))
 }
 
 /// Query parameter that leaves the bundles out of a list.

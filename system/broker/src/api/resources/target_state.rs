@@ -12,11 +12,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::json;
-use sindri_model::AgentId;
 use sindri_model::wire::{
-    AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, REQUESTS_HEADER,
-    TARGET_VERSION_HEADER,
+    AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, PROPOSALS_HEADER,
+    REQUESTS_HEADER, TARGET_VERSION_HEADER,
 };
+use sindri_model::{AgentId, Sequence};
 use tokio::time::Instant;
 
 use super::poll::{Poll, Wait, respond_to_poll};
@@ -54,11 +54,12 @@ pub(crate) enum Mode {
     Incremental,
 }
 
-/// Request headers of a poll: the target state, the bundles and the status that the agent has, and its key.
+/// Request headers of a poll: the target state, the bundles, the status and the proposals that the agent has, and its key.
 pub(crate) struct AgentHeaders {
     if_none_match: Option<HeaderValue>,
     held_revisions: Option<HeaderValue>,
     status: Option<AgentStatus>,
+    proposals: Option<Sequence>,
     authorization: Option<HeaderValue>,
     client: Option<IpAddr>,
 }
@@ -78,20 +79,22 @@ impl AgentHeaders {
         let get = |name: &HeaderName| headers.get(name).cloned();
         let (if_none_match, authorization) = (get(&IF_NONE_MATCH), get(&AUTHORIZATION));
         let held_revisions = headers.get(HELD_REVISIONS_HEADER).cloned();
-        Self { if_none_match, held_revisions, status, authorization, client }
+        let proposals = headers.get(PROPOSALS_HEADER).and_then(|value| value.to_str().ok()?.parse().ok().map(Sequence));
+        Self { if_none_match, held_revisions, status, proposals, authorization, client }
     }
 
     /// Returns the poll. One that waits gets copies of the headers, because a header keeps the whole buffer of its
     /// connection alive.
     pub(crate) fn into_poll(self, agent: AgentId, wait: Duration) -> Poll {
         let credentials = if wait.is_zero() { None } else { self.credentials() };
-        let Self { if_none_match, held_revisions, status, .. } = self;
+        let Self { if_none_match, held_revisions, status, proposals, .. } = self;
         let Some(credentials) = credentials else {
-            return Poll { agent, if_none_match, held_revisions, status, wait: None };
+            return Poll { agent, if_none_match, held_revisions, status, proposals, wait: None };
         };
         let copy = |value: Option<HeaderValue>| value.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
         let wait = Some(Wait { deadline: Instant::now() + wait, credentials });
-        Poll { agent, if_none_match: copy(if_none_match), held_revisions: copy(held_revisions), status, wait }
+        let (if_none_match, held_revisions) = (copy(if_none_match), copy(held_revisions));
+        Poll { agent, if_none_match, held_revisions, status, proposals, wait }
     }
 
     fn credentials(&self) -> Option<Credentials> {
@@ -109,6 +112,9 @@ impl DescribeRequest for AgentHeaders {
         let description = "Sequences of revisions whose bundles the client has: the first one, and then the difference to each \
                            next one. The response has an empty yaml_content for these, with their checksum, and a weak ETag.";
         operation.parameters.push(parameter("header", HELD_REVISIONS_HEADER, description, json!({"type": "string"})));
+        let description = "Number of the newest proposal that the agent has seen, or 0; if there is a newer one, the broker \
+                           responds without waiting.";
+        operation.parameters.push(parameter("header", PROPOSALS_HEADER, description, json!({"type": "integer"})));
     }
 }
 
@@ -128,8 +134,11 @@ impl DescribeResponse for PollResponse {
             json!({"description": "1 + number of restores of the broker's database.", "schema": {"type": "integer"}});
         let status = json!({"description": "Status of the agent.", "schema": agent_status_schema()});
         let version = describe_target_version();
+        let description = "Number of the newest proposal that the agent has not answered; absent if there is none.";
+        let proposals = json!({"description": description, "schema": {"type": "integer"}});
         let headers = json!({
             "ETag": etag, EPOCH_HEADER: epoch, AGENT_STATUS_HEADER: status, TARGET_VERSION_HEADER: version,
+            PROPOSALS_HEADER: proposals,
         });
         let mut response = json_content::<Vec<DeploymentObject>>("The target state of the agent.", schemas);
         response["headers"] = headers.clone();

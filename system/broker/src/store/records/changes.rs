@@ -27,6 +27,8 @@ pub struct RestoreEvidence {
 pub enum StoreChange {
     /// Target state or status of an agent, with the new version of its target state.
     TargetState(AgentId, Sequence),
+    /// There is a new proposal for an agent.
+    Proposal(AgentId),
     /// A key was deleted.
     Keys,
     /// A webhook message was queued.

@@ -1,6 +1,7 @@
 //! Errors of a store.
 
 use std::fmt;
+use std::time::Duration;
 
 use sindri_model::wire::ApprovalState;
 use sindri_model::{AgentId, ApprovalId, GeneratorId};
@@ -25,6 +26,8 @@ pub enum RecordKind {
     Event,
     /// A generator.
     Generator,
+    /// A text for a stack that is not submitted.
+    Proposal,
     /// A registration of an agent with a generator.
     Registration,
     /// A revision of a stack.
@@ -55,6 +58,7 @@ impl RecordKind {
             Self::Delivery => "delivery",
             Self::Event => "agent_event",
             Self::Generator => "generator",
+            Self::Proposal => "proposal",
             Self::Registration => "registration",
             Self::Revision => "deployment_object",
             Self::Stack => "stack",
@@ -78,9 +82,8 @@ impl fmt::Display for RecordKind {
             Self::StackStatus => "status of stack",
             Self::Target => "target",
             Self::Admin => "administrator",
-            Self::Agent | Self::Approval | Self::Generator | Self::Registration | Self::Stack | Self::Webhook => {
-                self.code()
-            }
+            Self::Agent | Self::Approval | Self::Generator | Self::Proposal => self.code(),
+            Self::Registration | Self::Stack | Self::Webhook => self.code(),
         })
     }
 }
@@ -152,6 +155,14 @@ pub enum StoreError {
     /// The generator of the actor was deactivated.
     #[error("this generator is deactivated; an administrator can activate it")]
     GeneratorInactive,
+    /// There are too many proposals that have not expired.
+    #[error("{reason}; the first one expires in {} s", .wait.as_secs())]
+    TooManyProposals {
+        /// Limit that is reached.
+        reason: String,
+        /// Time after which there is room for another one.
+        wait: Duration,
+    },
     /// The idempotency key was used before, and the response to that request cannot be repeated.
     #[error("this Idempotency-Key was used before, and has created {0}")]
     IdempotencyKeyReused(String),

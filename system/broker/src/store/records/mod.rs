@@ -9,6 +9,7 @@ mod fleet;
 mod keys;
 mod overview;
 mod paging;
+mod proposals;
 mod reports;
 mod retention;
 mod revisions;
@@ -31,6 +32,7 @@ pub use overview::{
     AssignmentRecord, OverviewFilter, OverviewRecords, OverviewStack, ReportedAssignment, ReportedOutcome,
 };
 pub use paging::{ListScope, Page};
+pub use proposals::{NewProposal, ProposalRecord};
 pub use reports::{AgentReport, EventFilter, EventOrder, StackReports};
 pub use retention::RetentionCutoffs;
 pub use revisions::{NewRevision, NewestRevision, RewriteBundle, StoredRevision, TargetRevision, TargetState};

@@ -16,4 +16,6 @@ pub struct RetentionCutoffs {
     pub idempotency_keys: Option<Timestamp>,
     /// Webhook messages that wait: they are not sent any more.
     pub waiting_messages: Option<Timestamp>,
+    /// Proposals that expire until then.
+    pub expired_proposals: Option<Timestamp>,
 }

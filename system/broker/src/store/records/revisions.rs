@@ -55,6 +55,8 @@ pub struct TargetState {
     pub recheck_version: Sequence,
     /// Status of the agent: an inactive agent must not act.
     pub status: AgentStatus,
+    /// Number of the newest proposal that the agent has not answered.
+    pub proposals: Option<Sequence>,
     /// One revision or removal per stack, ascending by sequence.
     pub revisions: Vec<TargetRevision>,
 }

@@ -4,6 +4,7 @@
 //! are not confirmed, and the last report of each agent about both.
 
 use crate::store::records::{RetentionCutoffs, StoreError};
+use crate::store::sql::reports::proposals;
 use crate::store::sql::shared::session::{Session, execute};
 use crate::store::sql::shared::values::values;
 use crate::store::sql::webhooks::deliveries;
@@ -61,7 +62,7 @@ const IDEMPOTENCY_KEYS: &str = "DELETE FROM requests WHERE (actor, idempotency_k
 /// Deletes at most `limit` records of each kind, and ends as many webhook messages that wait. Returns the number of these records. If
 /// it is 0, there are no more.
 pub(crate) async fn purge(session: &mut dyn Session, cutoffs: RetentionCutoffs, limit: i64) -> Result<u64, StoreError> {
-    let RetentionCutoffs { events, audit, revisions, idempotency_keys, waiting_messages } = cutoffs;
+    let RetentionCutoffs { events, audit, revisions, idempotency_keys, waiting_messages, expired_proposals } = cutoffs;
     // Reports before the revisions that they are about.
     let purges = [
         (events, EVENTS),
@@ -75,6 +76,9 @@ pub(crate) async fn purge(session: &mut dyn Session, cutoffs: RetentionCutoffs, 
         Some(before) => deliveries::abandon_old(session, before, limit).await?,
         None => 0,
     };
+    if let Some(before) = expired_proposals {
+        deleted += proposals::delete_expired(session, before, limit).await?;
+    }
     for (before, sql) in purges {
         if let Some(before) = before {
             deleted += execute(session, sql, values![before, limit]).await?;

@@ -7,8 +7,10 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::SqliteError;
 
 /// Migrations in their order. The database's `user_version` is the number of migrations that it has.
-const MIGRATIONS: &[&str] =
-    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH];
+const MIGRATIONS: &[&str] = &[
+    FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH,
+    FOURTEENTH,
+];
 
 const FIRST: &str = "
 CREATE TABLE meta (
@@ -517,6 +519,36 @@ UPDATE revisions SET number = counted.number FROM (
       - row_number() OVER (PARTITION BY stack_id ORDER BY revisions.sequence DESC) AS number
     FROM revisions JOIN stacks ON stacks.id = revisions.stack_id WHERE revisions.agent_id IS NULL) AS counted
   WHERE counted.sequence = revisions.sequence;
+";
+
+/// Proposals.
+const FOURTEENTH: &str = "
+-- Texts for stacks that are not submitted. `bytes` is the size of the text and of all plans that there may be for it,
+-- `plan_bytes` that of the plans that there are.
+CREATE TABLE proposals (
+    id           TEXT PRIMARY KEY,
+    stack_id     TEXT NOT NULL REFERENCES stacks (id),
+    created_at   INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    yaml_content TEXT NOT NULL,
+    bytes        INTEGER NOT NULL,
+    plan_bytes   INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX proposals_by_stack ON proposals (stack_id, expires_at);
+CREATE INDEX proposals_by_end ON proposals (expires_at);
+-- Plans of agents. `position` is the number of the counter at which the proposal was created; the last three columns are NULL
+-- until the agent has answered.
+CREATE TABLE proposal_plans (
+    agent_id    TEXT NOT NULL REFERENCES agents (id),
+    position    INTEGER NOT NULL,
+    proposal_id TEXT NOT NULL REFERENCES proposals (id) ON DELETE CASCADE,
+    failed      INTEGER,
+    changes     INTEGER,
+    plan        TEXT,
+    PRIMARY KEY (agent_id, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX proposal_plans_by_proposal ON proposal_plans (proposal_id);
+CREATE INDEX proposal_plans_by_position ON proposal_plans (position);
 ";
 
 /// Migrates the database to the newest schema, each migration in its own transaction.

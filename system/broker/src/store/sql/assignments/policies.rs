@@ -60,6 +60,17 @@ async fn read_policies(session: &mut dyn Session, agent: AgentId) -> Result<Vec<
     Ok(policies)
 }
 
+/// Returns the policy annotations of a stack.
+pub(crate) async fn list_of_stack(
+    session: &mut dyn Session,
+    stack: StackId,
+) -> Result<BTreeMap<String, String>, StoreError> {
+    let sql = "SELECT key, value FROM stack_annotations WHERE stack_id = ?1 AND key >= ?2 AND key < ?3 ORDER BY key";
+    let read = |row: &mut Row| Ok((row.take()?, row.take()?));
+    let found = fetch_all(session, sql, values![stack, POLICY_PREFIX, end_of_prefix()], read).await?;
+    Ok(found.into_iter().collect())
+}
+
 /// Deletes the annotations of deleted stacks that are not policies.
 pub(crate) async fn delete_other_annotations(session: &mut dyn Session, stacks: &[StackId]) -> Result<(), StoreError> {
     let sql = "WITH batch (stack_id, prefix, prefix_end) AS ({TEXT, TEXT, TEXT})

@@ -2,28 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use sindri_model::wire::{SubmittingRequest, TargetVersion};
+use sindri_model::wire::{AgentStatus, SubmittingRequest, TargetVersion};
 use sindri_model::{AgentId, Sequence};
 
-use crate::store::records::{StoreError, TargetRevision, TargetState};
+use crate::store::records::{RecordKind, StoreError, TargetRevision, TargetState};
 use crate::store::sql::shared::epoch;
+use crate::store::sql::shared::lookup::require;
 use crate::store::sql::shared::session::{Session, execute, fetch_all, fetch_one, has_rows};
 use crate::store::sql::shared::values::{Row, values};
-use crate::store::sql::tables::{agents, revisions};
+use crate::store::sql::tables::revisions;
 
 pub(crate) async fn get(session: &mut dyn Session, agent: AgentId) -> Result<TargetState, StoreError> {
     // The version is read first: a change that is committed meanwhile has a higher version, and causes another poll.
     let TargetVersion { state: version, recheck: recheck_version } = get_versions(session, agent).await?;
-    let status = agents::get_status(session, agent).await?;
+    let (status, proposals) = get_status(session, agent).await?;
     let epoch = epoch::current(session).await?;
     let revisions = list_revisions(session, agent, false).await?;
-    Ok(TargetState { epoch, version, recheck_version, status, revisions })
+    Ok(TargetState { epoch, version, recheck_version, status, proposals, revisions })
 }
 
 /// Returns the target state after recording each of its stacks as received. Only the agent's own polls call this.
 pub(crate) async fn deliver(session: &mut dyn Session, agent: AgentId) -> Result<TargetState, StoreError> {
     let TargetVersion { state: version, recheck: recheck_version } = get_versions(session, agent).await?;
-    let status = agents::get_status(session, agent).await?;
+    let (status, proposals) = get_status(session, agent).await?;
     let epoch = epoch::current(session).await?;
     // A stack without a revision is not in the target state, and so not received. An idle poll writes nothing.
     let unreceived = "SELECT 1 FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
@@ -36,7 +37,15 @@ pub(crate) async fn deliver(session: &mut dyn Session, agent: AgentId) -> Result
     }
     // Only received stacks: a stack that was taken from the agent meanwhile is not delivered.
     let revisions = list_revisions(session, agent, true).await?;
-    Ok(TargetState { epoch, version, recheck_version, status, revisions })
+    Ok(TargetState { epoch, version, recheck_version, status, proposals, revisions })
+}
+
+/// Returns the status of an agent that is not deleted, and the number of the newest proposal that it has not answered.
+async fn get_status(session: &mut dyn Session, agent: AgentId) -> Result<(AgentStatus, Option<Sequence>), StoreError> {
+    let sql = "SELECT active, (SELECT max(position) FROM proposal_plans WHERE agent_id = ?1 AND failed IS NULL)
+               FROM agents WHERE id = ?1 AND deleted_at IS NULL";
+    let found = fetch_one(session, sql, values![agent], |row| Ok((row.take()?, row.take()?))).await?;
+    require(found, RecordKind::Agent, agent)
 }
 
 /// Revisions and removals of a target state. The second parameter limits it to received stacks.

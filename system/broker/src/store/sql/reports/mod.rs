@@ -7,4 +7,5 @@ pub(crate) mod history;
 pub(crate) mod named_events;
 pub(crate) mod outcomes;
 pub(crate) mod overview;
+pub(crate) mod proposals;
 pub(crate) mod status;

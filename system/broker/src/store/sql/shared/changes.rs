@@ -100,6 +100,9 @@ pub(crate) async fn list_since(session: &mut dyn Session, latest: Sequence) -> R
     let now = counter::last_number(session).await?;
     let sql = "SELECT agent_id, version FROM versions WHERE version > ?1 ORDER BY version";
     let mut changes = fetch_all(session, sql, values![latest], read_version).await?;
+    let sql = "SELECT DISTINCT agent_id FROM proposal_plans WHERE position > ?1 ORDER BY agent_id";
+    let proposed: Vec<AgentId> = fetch_all(session, sql, values![latest], single_column).await?;
+    changes.extend(proposed.into_iter().map(StoreChange::Proposal));
     let sql = "SELECT subject FROM changes WHERE version > ?1";
     let subjects = fetch_all(session, sql, values![latest], single_column).await?;
     changes.extend(subjects.into_iter().filter_map(|subject: String| match subject.as_str() {

@@ -13,7 +13,7 @@ use serde::de::value::Error as ValueError;
 use sindri_model::wire::{AgentStatus, ApprovalState, EventStatus, HealthStatus};
 use sindri_model::{
     AdminId, AgentId, ApprovalId, AuditId, Checksum, DeliveryId, EventId, GeneratorId, HealthId, LinkId, PakId,
-    RevisionId, Sequence, StackId, WebhookId,
+    ProposalId, RevisionId, Sequence, StackId, WebhookId,
 };
 
 use crate::store::records::StoreError;
@@ -134,6 +134,7 @@ store_as_text!(
     HealthId,
     LinkId,
     PakId,
+    ProposalId,
     RevisionId,
     StackId
 );

@@ -1,7 +1,7 @@
 //! Rows of the table `agents`.
 
 use sindri_model::AgentId;
-use sindri_model::wire::{Agent, AgentStatus};
+use sindri_model::wire::Agent;
 
 use crate::store::records::{Page, RecordKind, StoreError};
 use crate::store::sql::shared::lookup::{require, require_that};
@@ -76,12 +76,6 @@ pub(crate) fn check_leader(rows: Vec<Row>, agent: AgentId, process: Option<&str>
         (Some(leader), Some(process)) if leader != process => Err(StoreError::OtherLeader(leader)),
         _ => Ok(()),
     }
-}
-
-/// Returns the status of an agent that is not deleted.
-pub(crate) async fn get_status(session: &mut dyn Session, agent: AgentId) -> Result<AgentStatus, StoreError> {
-    let sql = "SELECT active FROM agents WHERE id = ?1 AND deleted_at IS NULL";
-    require(fetch_one(session, sql, values![agent], single_column).await?, RecordKind::Agent, agent)
 }
 
 pub(crate) async fn find(session: &mut dyn Session, name: String, cluster_name: String) -> Result<Agent, StoreError> {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use sindri_model::ObjectKey;
+use sindri_model::ownership::CHECKSUM_ANNOTATION;
 
 /// Number of lines; further ones are counted.
 const LINES_MAX: usize = 40;
@@ -11,7 +12,7 @@ const VALUE_CHARS_MAX: usize = 80;
 const SERVER_FIELDS: [&str; 6] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
 
-/// Returns one line for each field that differs. Values of a Secret are not included, only their names.
+/// Returns one line for each field that differs, except for the fields that the server sets and the checksum of the revision. Values of a Secret are not included, only their names.
 pub fn diff(key: &ObjectKey, before: &Value, after: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let is_secret = key.group.is_empty() && key.kind == "Secret";
@@ -33,6 +34,10 @@ fn without_server_fields(object: &Value) -> Value {
         SERVER_FIELDS.iter().for_each(|field| {
             metadata.remove(*field);
         });
+    }
+    // It has the checksum of the whole bundle, and changes with each other object.
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(CHECKSUM_ANNOTATION);
     }
     object
 }
@@ -99,6 +104,15 @@ mod tests {
         let lines = diff(&key("ConfigMap"), &before, &after);
         assert_eq!(lines, ["data.a: \"1\" → \"9\"", "data.b: \"2\" → (none)", "data.c: (none) → \"3\""]);
         assert_eq!(diff(&key("ConfigMap"), &before, &before), [""; 0]);
+    }
+
+    #[test]
+    fn the_checksum_of_the_revision_is_no_difference() {
+        let object =
+            |sum: &str, note: &str| json!({"metadata": {"annotations": {CHECKSUM_ANNOTATION: sum, "note": note}}});
+        assert_eq!(diff(&key("ConfigMap"), &object("1", "a"), &object("2", "a")), [""; 0]);
+        let lines = diff(&key("ConfigMap"), &object("1", "a"), &object("2", "b"));
+        assert_eq!(lines, ["metadata.annotations.note: \"a\" → \"b\""]);
     }
 
     #[test]
