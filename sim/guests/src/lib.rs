@@ -11,6 +11,7 @@ pub mod database;
 pub mod harness;
 pub mod list_watch;
 pub mod object;
+pub mod owners;
 pub mod shapes;
 pub mod work_queue;
 
