@@ -35,9 +35,12 @@ pub enum CallError {
     /// The resourceVersion is too old.
     #[error("the resourceVersion is too old")]
     Expired,
-    /// The request may or may not have been executed; a later one may succeed.
+    /// The server did not execute the request, and may execute a later one.
     #[error("temporary error: {0}")]
     Transient(String),
+    /// There was no response, or one that does not say if the request was executed.
+    #[error("unknown result: {0}")]
+    Unknown(String),
     /// The request fails until the object or the configuration of the cluster changes.
     #[error("rejected: {0}")]
     Permanent(String),
@@ -48,7 +51,7 @@ impl CallError {
     pub fn is_stale(&self) -> bool {
         match self {
             CallError::Missing | CallError::Exists | CallError::Conflict => true,
-            CallError::Expired | CallError::Transient(_) | CallError::Permanent(_) => false,
+            CallError::Expired | CallError::Transient(_) | CallError::Unknown(_) | CallError::Permanent(_) => false,
         }
     }
 }
@@ -191,7 +194,7 @@ impl Objects {
     }
 
     async fn request<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
-        let response = timeout(REQUEST_MAX, call).await.map_err(|_| CallError::Transient("no response".to_owned()))?;
+        let response = timeout(REQUEST_MAX, call).await.map_err(|_| CallError::Unknown("no response".to_owned()))?;
         response.map_err(|error| self.convert_error(&error))
     }
 
@@ -200,7 +203,7 @@ impl Objects {
             return match error {
                 kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) => CallError::Permanent(error.to_string()),
                 // The enum is not exhaustive: every other error means that there was no response.
-                _ => CallError::Transient("the connection failed".to_owned()),
+                _ => CallError::Unknown("the connection failed".to_owned()),
             };
         };
         // An error message about a Secret may quote it.
@@ -211,7 +214,8 @@ impl Objects {
             409 if status.reason == "AlreadyExists" => CallError::Exists,
             409 => CallError::Conflict,
             410 => CallError::Expired,
-            408 | 429 | 500..=599 => CallError::Transient(message),
+            408 | 429 | 503 => CallError::Transient(message),
+            500..=599 => CallError::Unknown(message),
             _ => CallError::Permanent(message),
         }
     }

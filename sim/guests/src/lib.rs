@@ -11,6 +11,8 @@ pub mod database;
 pub mod harness;
 pub mod list_watch;
 pub mod object;
+pub mod owners;
+pub mod self_healing;
 pub mod shapes;
 pub mod work_queue;
 

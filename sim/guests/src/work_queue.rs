@@ -61,6 +61,12 @@ impl<K: Ord + Clone> WorkQueue<K> {
         delay
     }
 
+    /// Adds a key again after a failure, at a given time instead of after the backoff.
+    pub fn postpone(&mut self, key: K, until: Instant) {
+        self.failures.entry(key.clone()).or_default();
+        self.due.insert(key, until);
+    }
+
     /// Ends the backoff of a key, after a success or an error that a retry does not fix.
     pub fn reset_failures(&mut self, key: &K) {
         self.failures.remove(key);
@@ -92,5 +98,14 @@ mod tests {
         assert_eq!(queue.take_due(now), None, "a change does not shorten the delay");
         queue.reset_failures(&"a");
         assert_eq!(queue.record_failure("a", now), BACKOFF_FIRST);
+    }
+
+    #[test]
+    fn a_change_does_not_shorten_the_delay_of_a_postponed_key() {
+        let now = Instant::now();
+        let mut queue = WorkQueue::new();
+        queue.postpone("a", now + BACKOFF_FIRST);
+        queue.add("a", now);
+        assert_eq!(queue.next_due(), Some(now + BACKOFF_FIRST));
     }
 }

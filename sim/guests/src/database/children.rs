@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::crd::DATABASE;
 use crate::client::ResourceKind;
-use crate::object::{name, text, uid};
+use crate::object::{name, text};
+use crate::owners::{has_owner, owner_reference};
 
 /// Label with the name of the controller that created a child.
 pub const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
@@ -12,7 +13,7 @@ pub const MANAGER_LABEL: &str = "app.kubernetes.io/managed-by";
 pub const MANAGER: &str = "database-controller";
 /// Label with the name of the database that a child belongs to.
 pub const NAME_LABEL: &str = "guests.example.com/database";
-/// HostNetwork of the database.
+/// Port of the database.
 const PORT: u16 = 5432;
 
 /// A child of a database.
@@ -20,14 +21,14 @@ const PORT: u16 = 5432;
 pub enum Child {
     /// Holds the password, which is generated once.
     Secret,
-    /// Makes the database reachable.
+    /// Gives each pod a name, and makes the database reachable.
     Service,
-    /// Runs the database.
-    Deployment,
+    /// Runs the database, with a volume for each pod.
+    StatefulSet,
 }
 
 /// All children, in the order of their creation.
-pub const CHILDREN: [Child; 3] = [Child::Secret, Child::Service, Child::Deployment];
+pub const CHILDREN: [Child; 3] = [Child::Secret, Child::Service, Child::StatefulSet];
 
 impl Child {
     /// Returns its kind.
@@ -35,8 +36,8 @@ impl Child {
         match self {
             Child::Secret => ResourceKind { group: "", version: "v1", kind: "Secret", plural: "secrets" },
             Child::Service => ResourceKind { group: "", version: "v1", kind: "Service", plural: "services" },
-            Child::Deployment => {
-                ResourceKind { group: "apps", version: "v1", kind: "Deployment", plural: "deployments" }
+            Child::StatefulSet => {
+                ResourceKind { group: "apps", version: "v1", kind: "StatefulSet", plural: "statefulsets" }
             }
         }
     }
@@ -45,7 +46,7 @@ impl Child {
     pub fn name(self, parent: &Value) -> String {
         match self {
             Child::Secret => format!("{}-credentials", name(parent)),
-            Child::Service | Child::Deployment => name(parent).to_owned(),
+            Child::Service | Child::StatefulSet => name(parent).to_owned(),
         }
     }
 }
@@ -61,20 +62,21 @@ pub fn desired_child(child: Child, parent: &Value) -> Value {
             "name": child.name(parent),
             "namespace": text(parent, "/metadata/namespace"),
             "labels": {MANAGER_LABEL: MANAGER, NAME_LABEL: parent_name},
-            "ownerReferences": [owner_reference(parent)],
+            "ownerReferences": [owner_reference(DATABASE, parent)],
         },
     });
     match child {
         Child::Secret => {}
         Child::Service => {
-            object["spec"] = json!({"selector": {NAME_LABEL: parent_name}, "ports": [{"name": "sql", "port": PORT}]});
+            let ports = json!([{"name": "sql", "port": PORT}]);
+            object["spec"] = json!({"clusterIP": "None", "selector": {NAME_LABEL: parent_name}, "ports": ports});
         }
-        Child::Deployment => object["spec"] = deployment_spec(parent),
+        Child::StatefulSet => object["spec"] = stateful_set_spec(parent),
     }
     object
 }
 
-fn deployment_spec(parent: &Value) -> Value {
+fn stateful_set_spec(parent: &Value) -> Value {
     let labels = json!({NAME_LABEL: name(parent)});
     let password = json!({"secretKeyRef": {"name": Child::Secret.name(parent), "key": "password"}});
     let container = json!({
@@ -84,32 +86,23 @@ fn deployment_spec(parent: &Value) -> Value {
         "ports": [{"containerPort": PORT}],
         "volumeMounts": [{"name": "data", "mountPath": "/data"}],
     });
-    let volume = json!({"name": "data", "emptyDir": {"sizeLimit": parent["spec"]["storage"]}});
+    let claim = json!({
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": parent["spec"]["storage"]}},
+        },
+    });
     json!({
+        "serviceName": Child::Service.name(parent),
         "replicas": parent["spec"]["replicas"],
         "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": [volume]}},
-    })
-}
-
-fn owner_reference(parent: &Value) -> Value {
-    json!({
-        "apiVersion": DATABASE.api_version(),
-        "kind": DATABASE.kind,
-        "name": name(parent),
-        "uid": uid(parent),
-        "controller": true,
-        "blockOwnerDeletion": true,
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        "volumeClaimTemplates": [claim],
     })
 }
 
 /// Returns true if an owner reference of the child has the UID of the parent.
 pub fn is_owned_by(child: &Value, parent: &Value) -> bool {
-    owner_references(child).any(|owner| text(owner, "/uid") == uid(parent))
-}
-
-/// Returns the owner references to databases.
-pub(super) fn owner_references(child: &Value) -> impl Iterator<Item = &Value> {
-    let references = child.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    references.into_iter().flatten().filter(|owner| text(owner, "/kind") == DATABASE.kind)
+    has_owner(child, DATABASE, parent)
 }

@@ -1,6 +1,7 @@
-//! Decides when a database is reconciled: after a change of it or of a child, after a failure, and periodically.
+//! Decides when a database is reconciled: after a change of it or of a child, after its own writes, after a failure, and
+//! periodically.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,16 +9,21 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::children::{CHILDREN, Child, owner_references};
+use super::children::{CHILDREN, Child};
 use super::crd::DATABASE;
 use super::reconciler::{ReconcileResult, Reconciler};
-use crate::client::Objects;
+use crate::client::{CallError, Objects};
 use crate::list_watch::{ObjectChange, WatchStart, list_and_watch};
 use crate::object::{name, text};
+use crate::owners::owner_references;
 use crate::work_queue::WorkQueue;
 
+/// Delay after an error that says that a later attempt may succeed.
+pub const TRANSIENT_DELAY: Duration = Duration::from_secs(10);
+/// Delay after a request of which the result is unknown.
+pub const UNKNOWN_DELAY: Duration = Duration::from_secs(5);
 /// Interval of periodic reconciliation.
-const RESYNC: Duration = Duration::from_secs(5 * 60);
+pub const RESYNC: Duration = Duration::from_secs(5 * 60);
 /// Capacity of the channel of changes.
 const CHANGES_MAX: usize = 64;
 /// Sleep while the queue is empty.
@@ -46,10 +52,10 @@ impl Controller {
             let objects = Objects::in_all_namespaces(&self.reconciler.client, source.map_or(DATABASE, Child::kind));
             watches.spawn(list_and_watch(objects, source, WatchStart::List, sender.clone()));
         }
-        let (mut queue, mut versions) = (WorkQueue::new(), BTreeMap::new());
+        let (mut queue, mut versions, mut unverified) = (WorkQueue::new(), BTreeMap::new(), BTreeSet::new());
         loop {
             if let Some(key) = queue.take_due(Instant::now()) {
-                self.reconcile(&mut queue, key).await;
+                self.reconcile(&mut queue, &mut unverified, key).await;
                 continue;
             }
             let next = queue.next_due().unwrap_or_else(|| Instant::now() + IDLE);
@@ -61,11 +67,23 @@ impl Controller {
         }
     }
 
-    async fn reconcile(&self, queue: &mut WorkQueue<Key>, key: Key) {
+    /// Reconciles a database. `unverified` has the databases that the previous reconciliation has changed.
+    async fn reconcile(&self, queue: &mut WorkQueue<Key>, unverified: &mut BTreeSet<Key>, key: Key) {
         let result = self.reconciler.reconcile(&key.0, &key.1).await;
         let now = Instant::now();
+        let was_unverified = unverified.remove(&key);
         match result {
             Ok(ReconcileResult::NothingToDo) => queue.reset_failures(&key),
+            Ok(ReconcileResult::Changed) => {
+                unverified.insert(key.clone());
+                if was_unverified {
+                    // Another client or the server changes the children again and again.
+                    queue.record_failure(key, now);
+                } else {
+                    queue.reset_failures(&key);
+                    queue.add(key, now);
+                }
+            }
             Ok(ReconcileResult::Applied) => {
                 queue.reset_failures(&key);
                 queue.add(key, now + RESYNC);
@@ -76,11 +94,27 @@ impl Controller {
                 queue.add(key, now + RESYNC);
             }
             Err(error) => {
-                let message = format!("reconciling database {}/{} failed: {error}", key.0, key.1);
-                let delay = queue.record_failure(key, now);
-                tracing::info!("{message}; retry in {} s", delay.as_secs());
+                let delay = retry_delay(&error);
+                let (namespace, name) = (&key.0, &key.1);
+                tracing::info!(
+                    "reconciling database {namespace}/{name} failed: {error}; retry in {} s",
+                    delay.as_secs()
+                );
+                queue.postpone(key, now + delay);
             }
         }
+    }
+}
+
+fn retry_delay(error: &CallError) -> Duration {
+    match error {
+        CallError::Unknown(_) => UNKNOWN_DELAY,
+        CallError::Transient(_)
+        | CallError::Permanent(_)
+        | CallError::Missing
+        | CallError::Exists
+        | CallError::Conflict
+        | CallError::Expired => TRANSIENT_DELAY,
     }
 }
 
@@ -100,7 +134,7 @@ fn enqueue(
     for object in objects {
         let namespace = text(&object, "/metadata/namespace").to_owned();
         if source.is_some() {
-            owner_references(&object)
+            owner_references(&object, DATABASE)
                 .for_each(|owner| queue.add((namespace.clone(), text(owner, "/name").to_owned()), now));
             continue;
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::client::ResourceKind;
 
-/// ResourceKind of the custom resource.
+/// Kind of the custom resource.
 pub const DATABASE: ResourceKind =
     ResourceKind { group: "guests.example.com", version: "v1", kind: "Database", plural: "databases" };
 

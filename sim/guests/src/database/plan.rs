@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::children::{CHILDREN, Child, desired_child, is_owned_by, owner_references};
+use super::children::{CHILDREN, Child, desired_child, is_owned_by};
+use super::crd::DATABASE;
+use super::variant::Comparison;
 use crate::compare::{covers, overlay};
 use crate::object::{is_deleting, name, text};
+use crate::owners::owner_references;
 
 /// The children that exist.
 pub type ObservedChildren = BTreeMap<Child, Value>;
@@ -39,7 +42,7 @@ pub struct Plan {
 }
 
 /// Plans the writes. A database that is being deleted needs none: the garbage collector deletes its children.
-pub fn plan(parent: &Value, observed: &ObservedChildren) -> Plan {
+pub fn plan(parent: &Value, observed: &ObservedChildren, comparison: Comparison) -> Plan {
     let mut plan = Plan { steps: Vec::new(), obstacle: None };
     if is_deleting(parent) {
         return plan;
@@ -51,7 +54,7 @@ pub fn plan(parent: &Value, observed: &ObservedChildren) -> Plan {
         };
         match find_obstacle(child, live, parent) {
             Some(obstacle) => plan.obstacle = plan.obstacle.or(Some(obstacle)),
-            None => plan.steps.extend(plan_update(child, live, parent)),
+            None => plan.steps.extend(plan_update(child, live, parent, comparison)),
         }
     }
     plan
@@ -66,18 +69,22 @@ fn find_obstacle(child: Child, live: &Value, parent: &Value) -> Option<Obstacle>
         return None;
     }
     // The child of an earlier database of this name, which the garbage collector will delete.
-    if owner_references(live).any(|owner| text(owner, "/name") == name(parent)) {
+    if owner_references(live, DATABASE).any(|owner| text(owner, "/name") == name(parent)) {
         return Some(Obstacle::Terminating(format!("{child_name} belongs to an earlier database of this name")));
     }
     Some(Obstacle::Foreign(format!("{child_name} exists and does not belong to this database")))
 }
 
-fn plan_update(child: Child, live: &Value, parent: &Value) -> Option<Step> {
+fn plan_update(child: Child, live: &Value, parent: &Value, comparison: Comparison) -> Option<Step> {
     let mut desired = desired_child(child, parent);
     // Only the labels: the owner reference exists already, and the name may be one that the server generated.
     desired["metadata"] = json!({"labels": desired["metadata"]["labels"]});
     let has_password = child != Child::Secret || !text(live, "/data/password").is_empty();
-    if covers(live, &desired) && has_password {
+    let is_equal = match comparison {
+        Comparison::Desired => covers(live, &desired),
+        Comparison::Whole => covers(live, &desired) && live.get("spec") == desired.get("spec"),
+    };
+    if is_equal && has_password {
         return None;
     }
     let mut object = live.clone();
@@ -102,16 +109,20 @@ mod tests {
         observed
     }
 
+    fn plan_desired(observed: &ObservedChildren) -> Plan {
+        plan(&parent(), observed, Comparison::Desired)
+    }
+
     #[test]
     fn missing_children_are_created_in_order_and_equal_ones_are_not_written() {
         let creates = |observed: &ObservedChildren| {
-            let steps = plan(&parent(), observed).steps;
+            let steps = plan_desired(observed).steps;
             steps.iter().map(|step| matches!(step, Step::Create(..))).collect::<Vec<bool>>()
         };
         assert_eq!(creates(&ObservedChildren::new()), [true, true, true]);
         assert!(creates(&existing()).is_empty());
         let mut changed = existing();
-        changed.get_mut(&Child::Deployment).unwrap()["spec"]["replicas"] = json!(7);
+        changed.get_mut(&Child::StatefulSet).unwrap()["spec"]["replicas"] = json!(7);
         assert_eq!(creates(&changed), [false]);
     }
 
@@ -119,10 +130,10 @@ mod tests {
     fn a_foreign_child_blocks_and_a_terminating_one_is_waited_for() {
         let mut observed = existing();
         observed.get_mut(&Child::Service).unwrap()["metadata"]["ownerReferences"] = json!([]);
-        assert!(matches!(plan(&parent(), &observed).obstacle, Some(Obstacle::Foreign(_))));
+        assert!(matches!(plan_desired(&observed).obstacle, Some(Obstacle::Foreign(_))));
         let mut observed = existing();
         observed.get_mut(&Child::Service).unwrap()["metadata"]["ownerReferences"][0]["uid"] = json!("0");
-        assert!(matches!(plan(&parent(), &observed).obstacle, Some(Obstacle::Terminating(_))));
-        assert!(plan(&parent(), &observed).steps.is_empty());
+        assert!(matches!(plan_desired(&observed).obstacle, Some(Obstacle::Terminating(_))));
+        assert!(plan_desired(&observed).steps.is_empty());
     }
 }

@@ -22,8 +22,10 @@ const SENDS_MAX: usize = 3;
 pub enum ReconcileResult {
     /// The database does not exist, or is being deleted.
     NothingToDo,
-    /// Every child has its desired state, and the status says so.
+    /// Every child had its desired state, and the status says so.
     Applied,
+    /// Children were created or updated. The next reconciliation verifies them.
+    Changed,
     /// The desired state cannot be reached, and the status says why. A retry does not help soon.
     Rejected(String),
 }
@@ -63,16 +65,22 @@ impl Reconciler {
             return Ok(ReconcileResult::NothingToDo);
         }
         let mut observed = ObservedChildren::new();
-        let rejection = match self.observe_and_act(&mut parent, &mut observed).await {
-            Ok(()) => None,
-            Err(CallError::Permanent(reason)) => Some(reason),
+        let result = match self.observe_and_act(&mut parent, &mut observed).await {
+            Ok(0) => ReconcileResult::Applied,
+            Ok(_) => ReconcileResult::Changed,
+            Err(CallError::Permanent(reason)) => ReconcileResult::Rejected(reason),
             Err(error) => return Err(error),
         };
-        self.write_status(&parent, &observed, rejection.as_deref()).await?;
-        Ok(rejection.map_or(ReconcileResult::Applied, ReconcileResult::Rejected))
+        let rejection = match &result {
+            ReconcileResult::Rejected(reason) => Some(reason.as_str()),
+            ReconcileResult::NothingToDo | ReconcileResult::Applied | ReconcileResult::Changed => None,
+        };
+        self.write_status(&parent, &observed, rejection).await?;
+        Ok(result)
     }
 
-    async fn observe_and_act(&self, parent: &mut Value, observed: &mut ObservedChildren) -> Result<(), CallError> {
+    /// Returns the number of writes.
+    async fn observe_and_act(&self, parent: &mut Value, observed: &mut ObservedChildren) -> Result<usize, CallError> {
         *observed = self.observe(parent).await?;
         match self.variant.status {
             StatusOrder::Last => {}
@@ -105,9 +113,10 @@ impl Reconciler {
         Ok(observed)
     }
 
-    /// Executes the plan. The responses of the server become the observed state.
-    async fn execute_plan(&self, parent: &Value, observed: &mut ObservedChildren) -> Result<(), CallError> {
-        let planned = plan(parent, observed);
+    /// Executes the plan, and returns the number of writes. The responses of the server become the observed state.
+    async fn execute_plan(&self, parent: &Value, observed: &mut ObservedChildren) -> Result<usize, CallError> {
+        let planned = plan(parent, observed, self.variant.comparison);
+        let writes = planned.steps.len();
         for step in planned.steps {
             let (child, written) = match step {
                 Step::Create(child, object) => (child, self.create(child, parent, object).await?),
@@ -116,7 +125,7 @@ impl Reconciler {
             observed.insert(child, written);
         }
         match planned.obstacle {
-            None => Ok(()),
+            None => Ok(writes),
             Some(Obstacle::Terminating(reason)) => Err(CallError::Transient(reason)),
             Some(Obstacle::Foreign(reason)) => Err(CallError::Permanent(reason)),
         }
@@ -132,7 +141,7 @@ impl Reconciler {
                 object["metadata"]["generateName"] = json!(format!("{}-", child.name(parent)));
                 let mut response = objects.create(&object).await;
                 for _ in 1..SENDS_MAX {
-                    if !matches!(response, Err(CallError::Transient(_))) {
+                    if !matches!(response, Err(CallError::Transient(_) | CallError::Unknown(_))) {
                         break;
                     }
                     response = objects.create(&object).await;

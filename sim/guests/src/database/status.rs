@@ -28,9 +28,9 @@ pub(super) fn build_status(parent: &Value, observed: &ObservedChildren, rejectio
         Some(reason) => (APPLIED, false, "Refused", reason.to_owned()),
     };
     let replicas = parent.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or_default();
-    let deployment = observed.get(&Child::Deployment);
-    let running = deployment.and_then(|live| live.pointer("/status/readyReplicas")).and_then(Value::as_u64);
-    let is_ready = rejection.is_none() && deployment.is_some() && running.unwrap_or_default() >= replicas;
+    let stateful_set = observed.get(&Child::StatefulSet);
+    let running = stateful_set.and_then(|live| live.pointer("/status/readyReplicas")).and_then(Value::as_u64);
+    let is_ready = rejection.is_none() && stateful_set.is_some() && running.unwrap_or_default() >= replicas;
     let reason = if is_ready { "Running" } else { "Waiting" };
     let ready = (READY, is_ready, reason, format!("{} of {replicas} run", running.unwrap_or_default()));
     let conditions = [applied, ready].map(|condition| build_condition(parent, condition, now));

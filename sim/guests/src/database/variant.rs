@@ -30,6 +30,16 @@ pub enum StatusOrder {
     First,
 }
 
+/// Comparison of a child with its desired state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Comparison {
+    /// Only desired fields count.
+    #[default]
+    Desired,
+    /// The whole spec counts. The server adds defaults, so that a child always differs.
+    Whole,
+}
+
 /// A variant of the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
@@ -39,4 +49,6 @@ pub struct Variant {
     pub updates: UpdateMode,
     /// Time at which the status is written.
     pub status: StatusOrder,
+    /// Comparison of a child with its desired state.
+    pub comparison: Comparison,
 }

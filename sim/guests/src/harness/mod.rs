@@ -6,13 +6,15 @@
 mod faults;
 mod journal;
 mod other_client;
+mod pods;
 mod process;
 mod recovery;
 mod world;
 
 pub use journal::{GUEST, describe, is_guest_write};
+pub use pods::{NODE, POD};
 pub use process::Process;
-pub use sindri_apiserver::Fault;
+pub use sindri_apiserver::{Fault, PodOutcome, PodRule};
 pub use sindri_world::engine::EngineKind;
 pub use sindri_world::exploration::{FaultKind, RequestFault};
 pub use world::{Oracle, State, World, simulate};

@@ -87,11 +87,25 @@ impl World {
         }
     }
 
-    /// Adds an API server on a host of this name.
+    /// Adds an API server on a host of this name. It has no workload controllers: no pods are created.
     pub fn add_api(&mut self, name: &str) {
+        self.add_server(name, |server| server);
+    }
+
+    /// Adds an API server with the controllers that create pods, and with nodes on which pods run.
+    pub fn add_api_with_nodes(&mut self, name: &str, nodes: &[&str]) {
+        self.add_server(name, |server| server.with_workloads().with_kubelet(wall_time(), nodes));
+    }
+
+    /// Adds an API server without any controller, in place of the API of another system.
+    pub fn add_external_api(&mut self, name: &str) {
+        self.add_server(name, ApiServer::without_controllers);
+    }
+
+    fn add_server(&mut self, name: &str, set_up: impl FnOnce(ApiServer) -> ApiServer) {
         let uid_seed = SeededRng::new(self.seed, name).next_u64();
         let delays = ControllerDelays::default().with_crd_gap();
-        let server = SharedServer::new(ApiServer::with_delays(uid_seed, wall_time(), delays));
+        let server = SharedServer::new(set_up(ApiServer::with_delays(uid_seed, wall_time(), delays)));
         let injector = Arc::new(FaultInjector::for_client(name.to_owned(), GUEST));
         let host = self.engine.add_host(name, api_server(server.clone(), injector.clone()));
         let (writes, state, oracles) = (Vec::new(), State::new(), Vec::new());

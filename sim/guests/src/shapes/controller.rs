@@ -10,7 +10,8 @@ use super::crd::SHAPE;
 use super::observed::ObservedShapes;
 use super::ownership::{FINALIZER, OwnershipScheme};
 use super::plan::{Plan, Step, plan};
-use super::resource::{NAMESPACE, RECORD_LABEL, RESOURCE, record};
+use super::records::{CONFIG_MAP, NAMESPACE, RECORD_LABEL};
+use super::resource::RESOURCE;
 use super::resync::ResyncMode;
 use crate::client::{CallError, Objects};
 use crate::object::{name, text, uid};
@@ -55,7 +56,8 @@ impl ShapesController {
         let (resources, _) = self.resources().list("").await?;
         let (records, _) = self.records().list(RECORD_LABEL).await?;
         let (shapes, _) = Objects::in_all_namespaces(&self.cluster, SHAPE).list("").await?;
-        let records = records.iter().map(|record| text(record, "/data/thing").to_owned()).collect();
+        let form = self.scheme.record_form();
+        let records = records.iter().map(|record| form.read(record).to_owned()).collect();
         Ok(ObservedShapes { shapes, resources, records })
     }
 
@@ -64,7 +66,11 @@ impl ShapesController {
     }
 
     fn records(&self) -> Objects {
-        Objects::in_namespace(&self.cluster, RESOURCE, NAMESPACE)
+        Objects::in_namespace(&self.cluster, self.scheme.record_form().kind(), NAMESPACE)
+    }
+
+    fn reports(&self) -> Objects {
+        Objects::in_namespace(&self.cluster, CONFIG_MAP, NAMESPACE)
     }
 
     async fn execute(&self, planned: &Plan) -> Result<(), CallError> {
@@ -95,7 +101,7 @@ impl ShapesController {
             Step::AddFinalizer => self.set_finalizer(shape, true).await,
             Step::RemoveFinalizer => self.set_finalizer(shape, false).await,
             Step::SetStatus(phase, message) => self.set_status(shape, phase, message).await,
-            Step::Record(resource) => match self.records().create(&record(resource)).await {
+            Step::Record(record) => match self.records().create(record).await {
                 Err(CallError::Exists) => Ok(()),
                 created => created.map(drop),
             },
@@ -135,7 +141,7 @@ impl ShapesController {
 
     /// Lists resources whose ownership cannot be proved in the ConfigMap [`REPORT`] and in the log, if the list has changed.
     async fn report_leaks(&self, leaks: &BTreeSet<String>) -> Result<(), CallError> {
-        let existing = self.records().get(REPORT).await?;
+        let existing = self.reports().get(REPORT).await?;
         let leaks = leaks.iter().map(String::as_str).collect::<Vec<&str>>().join(" ");
         if existing.as_ref().map(|report| text(report, "/data/leaks")).unwrap_or_default() == leaks {
             return Ok(());
@@ -145,8 +151,8 @@ impl ShapesController {
             || json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": REPORT, "namespace": NAMESPACE}}),
         );
         report["data"] = json!({"leaks": leaks});
-        let records = self.records();
-        let written = if existing.is_some() { records.replace(&report).await } else { records.create(&report).await };
+        let reports = self.reports();
+        let written = if existing.is_some() { reports.replace(&report).await } else { reports.create(&report).await };
         written.map(drop)
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use serde_json::{Value, json};
 
 use super::observed::ObservedShapes;
+use super::records::RecordForm;
 use crate::object::{name, text, uid};
 
 /// Prefix of names under the scheme [`Prefix`].
@@ -45,6 +46,11 @@ pub trait OwnershipScheme: Debug + Send + Sync {
     /// Returns the time at which resources are recorded.
     fn record_timing(&self) -> RecordTiming {
         RecordTiming::Never
+    }
+
+    /// Returns the form of the records.
+    fn record_form(&self) -> RecordForm {
+        RecordForm::ConfigMap
     }
 
     /// Returns true if a finalizer keeps a shape until its resource is deleted.
@@ -99,6 +105,15 @@ impl OwnershipScheme for Labels {
 pub struct Checkpoint {
     /// Time at which resources are recorded.
     pub timing: RecordTiming,
+    /// Form of the records.
+    pub form: RecordForm,
+}
+
+impl Checkpoint {
+    /// Records of this form, each written before its resource is created.
+    pub fn before_create(form: RecordForm) -> Self {
+        Self { timing: RecordTiming::BeforeCreate, form }
+    }
 }
 
 impl OwnershipScheme for Checkpoint {
@@ -112,6 +127,10 @@ impl OwnershipScheme for Checkpoint {
 
     fn record_timing(&self) -> RecordTiming {
         self.timing
+    }
+
+    fn record_form(&self) -> RecordForm {
+        self.form
     }
 }
 
@@ -130,6 +149,21 @@ impl OwnershipScheme for Finalizer {
     }
 
     fn uses_finalizer(&self) -> bool {
+        true
+    }
+}
+
+/// Every resource belongs to the controller: it has the external API for itself, and deletes the resources that no shape
+/// declares. Wrong in an external API that other clients use too.
+#[derive(Clone, Copy, Debug)]
+pub struct Exclusive;
+
+impl OwnershipScheme for Exclusive {
+    fn resource_name(&self, shape: &Value) -> String {
+        full_name(shape)
+    }
+
+    fn owns(&self, _: &Value, _: &ObservedShapes) -> bool {
         true
     }
 }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::observed::ObservedShapes;
 use super::ownership::{OwnershipScheme, RecordTiming, has_finalizer};
-use super::resource::{declared_by, declarer, desired_resource, record_name};
+use super::records::record_name;
+use super::resource::{declared_by, declarer, desired_resource};
 use crate::compare::{covers, overlay};
 use crate::object::{is_deleting, name};
 
@@ -15,8 +16,8 @@ use crate::object::{is_deleting, name};
 pub enum Step {
     /// Add the finalizer to the shape.
     AddFinalizer,
-    /// Record the name of a resource.
-    Record(String),
+    /// Create the record of a resource.
+    Record(Value),
     /// Create a resource.
     Create(Value),
     /// Update a resource: the live object with the desired fields.
@@ -121,7 +122,8 @@ fn plan_existing(
     if scheme.uses_finalizer() && !has_finalizer(shape) {
         steps.push(Step::AddFinalizer);
     }
-    let record = (!observed.records.contains(&resource_name)).then(|| Step::Record(resource_name.clone()));
+    let is_recorded = observed.records.contains(&resource_name);
+    let record = (!is_recorded).then(|| Step::Record(scheme.record_form().build(shape, &resource_name)));
     let (first, last) = match scheme.record_timing() {
         RecordTiming::Never => (None, None),
         RecordTiming::BeforeCreate => (record, None),

@@ -1,19 +1,16 @@
-//! Resources in the external API, and the records of their names in the cluster.
+//! Resources in the external API.
 
 use serde_json::{Value, json};
 
 use super::ownership::OwnershipScheme;
+use super::records::NAMESPACE;
 use crate::client::ResourceKind;
 use crate::object::{name, text, uid};
 
 /// Kind of a resource. The external API is a simulated API server too, and any kind will do.
 pub const RESOURCE: ResourceKind = ResourceKind { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps" };
-/// Namespace of the resources, and of the controller's records in the cluster.
-pub(super) const NAMESPACE: &str = "default";
 /// Annotation of a resource with the shape for which it was created. By itself it does not prove ownership.
 pub const DECLARED_BY: &str = "guests.example.com/declared-by";
-/// Label of the controller's records.
-pub const RECORD_LABEL: &str = "guests.example.com/record";
 
 /// Returns the value of [`DECLARED_BY`] for a shape.
 pub fn declared_by(shape: &Value) -> String {
@@ -38,20 +35,5 @@ pub(super) fn desired_resource(scheme: &dyn OwnershipScheme, shape: &Value) -> V
             "annotations": {DECLARED_BY: declared_by(shape)},
         },
         "data": shape["spec"],
-    })
-}
-
-/// Returns the name of the record of a resource.
-pub(super) fn record_name(resource: &str) -> String {
-    format!("record.{resource}")
-}
-
-/// Returns the record of a resource.
-pub(super) fn record(resource: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": record_name(resource), "namespace": NAMESPACE, "labels": {RECORD_LABEL: "shapes"}},
-        "data": {"thing": resource},
     })
 }

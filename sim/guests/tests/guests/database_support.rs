@@ -7,8 +7,8 @@ use sindri_apiserver::{Verb, Write};
 use sindri_guests::client::ResourceKind;
 use sindri_guests::compare::covers;
 use sindri_guests::database::{
-    APPLIED, CHILDREN, Child, Controller, DATABASE, MANAGER, MANAGER_LABEL, ObservedChildren, Reconciler, Variant,
-    condition_status, crd, desired_child, is_owned_by, plan,
+    APPLIED, CHILDREN, Child, Comparison, Controller, DATABASE, MANAGER, MANAGER_LABEL, ObservedChildren, Reconciler,
+    Variant, condition_status, crd, desired_child, is_owned_by, plan,
 };
 use sindri_guests::harness::{Process, State, World, is_guest_write};
 use sindri_guests::object::{is_deleting, name, uid};
@@ -30,6 +30,11 @@ pub fn reconciler(process: &Process, variant: Variant) -> Reconciler {
 /// Adds an API server with the CRD, and the controller.
 pub fn add_controller(world: &mut World, variant: Variant) {
     world.add_api(API);
+    install_controller(world, variant);
+}
+
+/// Adds the CRD to the API server, and the controller.
+pub fn install_controller(world: &mut World, variant: Variant) {
     world.install_crd(API, &crd());
     world.add_guest(GUEST, move |process| Controller { reconciler: reconciler(&process, variant) }.run());
 }
@@ -107,7 +112,7 @@ fn check_database(world: &mut World, database: &Value) -> Result<(), String> {
     for child in CHILDREN {
         observed.extend(managed(world, child).into_iter().find(|o| is_owned_by(o, database)).map(|o| (child, o)));
     }
-    let planned = plan(database, &observed);
+    let planned = plan(database, &observed, Comparison::Desired);
     if !planned.steps.is_empty() || planned.obstacle.is_some() {
         return Err(format!("{} does not have its desired state", name(database)));
     }

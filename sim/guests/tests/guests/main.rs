@@ -4,6 +4,11 @@
 mod database_exploration;
 mod database_reconciliation;
 mod database_support;
+mod self_healing_exploration;
+mod self_healing_nodes;
+mod self_healing_properties;
+mod self_healing_suite;
+mod self_healing_support;
 mod shapes_exploration;
 mod shapes_ownership;
 mod shapes_support;

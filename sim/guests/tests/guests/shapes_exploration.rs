@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use sindri_guests::harness::simulate;
 use sindri_guests::object::is_deleting;
-use sindri_guests::shapes::{ByName, Checkpoint, Labels, RESOURCE, RecordTiming, ResyncMode};
+use sindri_guests::shapes::{ByName, Checkpoint, Exclusive, Labels, RESOURCE, RecordForm, RecordTiming, ResyncMode};
 use sindri_world::engine::EngineKind;
 use sindri_world::exploration::FaultKind;
 use sindri_world::rng::SeededRng;
@@ -44,24 +44,26 @@ fn change_randomly(fixture: &mut Fixture<'_>, rng: &mut SeededRng) {
 }
 
 fn explore(engine: EngineKind, seed: u64, candidate: &Candidate) -> Vec<String> {
-    simulate(engine, seed, |world| {
-        let mut fixture = Fixture::new(world, candidate);
-        fixture.world.begin_faults(&FAULTS);
-        let mut rng = SeededRng::new(seed, "people");
-        let end = fixture.world.now() + 5 * MINUTE;
-        while fixture.world.now() < end {
-            change_randomly(&mut fixture, &mut rng);
-            fixture.world.advance(Duration::from_millis(rng.between(100, 20_000)));
-        }
-        fixture.world.end_faults();
-        if let Err(problem) = fixture.await_converged(CONVERGES_WITHIN) {
-            return fixture.world.violations().iter().cloned().chain([problem]).collect();
-        }
-        fixture.world.advance(2 * MINUTE);
-        let mut problems = fixture.world.violations().to_vec();
-        problems.extend(fixture.check_converged().err());
-        problems
-    })
+    simulate(engine, seed, |world| explore_in(Fixture::new(world, candidate), seed))
+}
+
+/// Runs some minutes of random changes and faults; returns the problems.
+fn explore_in(mut fixture: Fixture<'_>, seed: u64) -> Vec<String> {
+    fixture.world.begin_faults(&FAULTS);
+    let mut rng = SeededRng::new(seed, "people");
+    let end = fixture.world.now() + 5 * MINUTE;
+    while fixture.world.now() < end {
+        change_randomly(&mut fixture, &mut rng);
+        fixture.world.advance(Duration::from_millis(rng.between(100, 20_000)));
+    }
+    fixture.world.end_faults();
+    if let Err(problem) = fixture.await_converged(CONVERGES_WITHIN) {
+        return fixture.world.violations().iter().cloned().chain([problem]).collect();
+    }
+    fixture.world.advance(2 * MINUTE);
+    let mut problems = fixture.world.violations().to_vec();
+    problems.extend(fixture.check_converged().err());
+    problems
 }
 
 #[test]
@@ -75,13 +77,27 @@ fn random_faults_leave_no_leak_with_any_scheme() {
 }
 
 #[test]
+fn random_faults_leave_only_declared_resources_in_an_exclusive_api() {
+    let candidate = Candidate::new(Exclusive, ResyncMode::Periodic);
+    for seed in 1..=SEEDS {
+        let problems = simulate(EngineKind::Fast, seed, |world| {
+            explore_in(Fixture::exclusive(world, &candidate, &["apple", "default.plum"]), seed)
+        });
+        assert_eq!(problems, Vec::<String>::new(), "seed {seed}");
+    }
+}
+
+#[test]
 fn random_faults_reveal_the_mistake_of_each_naive_controller() {
+    let written_last = Checkpoint { timing: RecordTiming::AfterCreate, form: RecordForm::ConfigMap };
     let naive = [
         (Candidate::new(Labels, ResyncMode::EventsOnly), "leak"),
         (Candidate::new(Labels, ResyncMode::AtStart), "missing"),
         (Candidate::new(Labels, ResyncMode::AtStart), "drift"),
         (Candidate::new(ByName, ResyncMode::EventsOnly), "foreign"),
-        (Candidate::new(Checkpoint { timing: RecordTiming::AfterCreate }, ResyncMode::Periodic), "leak"),
+        (Candidate::new(written_last, ResyncMode::Periodic), "leak"),
+        (Candidate::new(Checkpoint::before_create(RecordForm::OwnedShapeRef), ResyncMode::Periodic), "leak"),
+        (Candidate::new(Exclusive, ResyncMode::Periodic), "foreign"),
     ];
     for (candidate, mistake) in naive {
         let seeds = 1..=10 * SEEDS;

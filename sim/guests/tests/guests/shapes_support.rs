@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sindri_guests::harness::{World, is_guest_write};
-use sindri_guests::object::{is_deleting, name, uid};
+use sindri_guests::object::{is_deleting, name, text, uid};
 use sindri_guests::shapes::{
-    Checkpoint, Finalizer, Labels, OwnershipScheme, Prefix, RECORD_LABEL, RESOURCE, RecordTiming, ResyncMode, SHAPE,
-    ShapesController, crd,
+    Checkpoint, Finalizer, Labels, OwnershipScheme, Prefix, RECORD_LABEL, RESOURCE, RecordForm, ResyncMode, SHAPE,
+    ShapesController, crds,
 };
 
 /// API server with the shapes.
@@ -37,12 +37,13 @@ impl Candidate {
     }
 }
 
-/// Returns every scheme in its correct variant.
+/// Returns every scheme for an external API with other clients in its correct variant.
 pub fn correct_candidates() -> Vec<Candidate> {
     vec![
         Candidate::new(Prefix, ResyncMode::Periodic),
         Candidate::new(Labels, ResyncMode::Periodic),
-        Candidate::new(Checkpoint { timing: RecordTiming::BeforeCreate }, ResyncMode::Periodic),
+        Candidate::new(Checkpoint::before_create(RecordForm::ConfigMap), ResyncMode::Periodic),
+        Candidate::new(Checkpoint::before_create(RecordForm::ShapeRef), ResyncMode::Periodic),
         Candidate::new(Finalizer, ResyncMode::Periodic),
     ]
 }
@@ -53,27 +54,45 @@ pub struct Fixture<'a> {
     pub candidate: Candidate,
     /// UIDs of the resources that the controller has created.
     created: Rc<RefCell<BTreeSet<String>>>,
+    /// True if every resource in the external API belongs to the controller.
+    is_exclusive: bool,
 }
 
+/// Names of resources that other clients have in a shared external API.
+pub const FOREIGN: [&str; 3] = ["apple", "default.apple", "shapes"];
+
 impl<'a> Fixture<'a> {
+    /// A world in which other clients use the external API too: an oracle checks that their resources are not written.
     pub fn new(world: &'a mut World, candidate: &Candidate) -> Self {
+        let fixture = Self::start(world, candidate, &FOREIGN);
+        let known = fixture.created.clone();
+        fixture.world.add_oracle(CLOUD, move |write, _| {
+            let is_foreign = is_guest_write(write) && !known.borrow().contains(&write.uid);
+            if is_foreign { Err(format!("foreign resource touched: {}", write.key.name)) } else { Ok(()) }
+        });
+        fixture
+    }
+
+    /// A world in which the controller has the external API for itself, with resources from earlier.
+    pub fn exclusive(world: &'a mut World, candidate: &Candidate, earlier: &[&str]) -> Self {
+        let fixture = Self::start(world, candidate, earlier);
+        Self { is_exclusive: true, ..fixture }
+    }
+
+    fn start(world: &'a mut World, candidate: &Candidate, resources: &[&str]) -> Self {
         world.add_api(CLUSTER);
-        world.add_api(CLOUD);
-        world.install_crd(CLUSTER, &crd());
+        world.add_external_api(CLOUD);
+        crds().iter().for_each(|crd| world.install_crd(CLUSTER, crd));
         let created = Rc::new(RefCell::new(BTreeSet::new()));
         let known = created.clone();
         world.add_oracle(CLOUD, move |write, _| {
-            if !is_guest_write(write) {
-                return Ok(());
-            }
-            if write.before.is_none() {
+            if is_guest_write(write) && write.before.is_none() {
                 known.borrow_mut().insert(write.uid.clone());
             }
-            let is_foreign = !known.borrow().contains(&write.uid);
-            if is_foreign { Err(format!("foreign resource touched: {}", write.key.name)) } else { Ok(()) }
+            Ok(())
         });
-        let mut fixture = Self { world, candidate: candidate.clone(), created };
-        ["apple", "default.apple", "shapes"].iter().for_each(|name| fixture.add_foreign_resource(name));
+        let mut fixture = Self { world, candidate: candidate.clone(), created, is_exclusive: false };
+        resources.iter().for_each(|name| fixture.add_foreign_resource(name));
         let Candidate { scheme, resync } = candidate.clone();
         fixture.world.add_guest(GUEST, move |process| {
             let (cluster, cloud) = (process.client(CLUSTER), process.client(CLOUD));
@@ -119,11 +138,17 @@ impl<'a> Fixture<'a> {
         self.world.get(CLOUD, RESOURCE, NAMESPACE, name)
     }
 
+    /// Returns the resources in the external API, by name.
+    pub fn resources(&mut self) -> BTreeMap<String, Value> {
+        let resources = self.world.list(CLOUD, RESOURCE).into_iter();
+        let resources = resources.filter(|resource| text(resource, "/metadata/namespace") == NAMESPACE);
+        resources.map(|resource| (name(&resource).to_owned(), resource)).collect()
+    }
+
     /// Returns the existing resources that the controller has created, by name.
     pub fn created(&mut self) -> BTreeMap<String, Value> {
         let created = self.created.borrow().clone();
-        let resources = self.world.list(CLOUD, RESOURCE).into_iter().filter(|resource| created.contains(uid(resource)));
-        resources.map(|resource| (name(&resource).to_owned(), resource)).collect()
+        self.resources().into_iter().filter(|(_, resource)| created.contains(uid(resource))).collect()
     }
 
     /// Advances time until the resources match the shapes; returns the problem if that takes too long.
@@ -143,7 +168,7 @@ impl<'a> Fixture<'a> {
     /// Checks that the resources match the shapes.
     pub fn check_converged(&mut self) -> Result<(), String> {
         let shapes = self.world.list(CLUSTER, SHAPE);
-        let mut created = self.created();
+        let mut created = if self.is_exclusive { self.resources() } else { self.created() };
         for shape in &shapes {
             let shape_name = name(shape);
             if is_deleting(shape) {
@@ -167,7 +192,7 @@ impl<'a> Fixture<'a> {
         if let Some(leak) = created.keys().next() {
             return Err(format!("leak: no shape declares {leak}"));
         }
-        let records = self.world.list(CLUSTER, RESOURCE);
+        let records = self.world.list(CLUSTER, self.candidate.scheme.record_form().kind());
         let records = records.iter().filter(|object| object["metadata"]["labels"][RECORD_LABEL].is_string()).count();
         if records > shapes.len() {
             return Err("leak: a record without a resource".to_owned());
