@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::postgres::Postgres;
 use crate::process::{Run, target};
 
+/// Areas with figures of a broker on PostgreSQL.
+const WITH_POSTGRES: [&str; 2] = ["broker", "people"];
+
 /// Measures some areas. The exit code is 0 only if everything could be measured.
 pub fn measure(areas: &[&str], json: Option<&str>) -> Result<u8, String> {
     let mut code = 0;
@@ -27,7 +30,7 @@ fn run(area: &str, file: &Path) -> Result<u8, String> {
         return Run::built_optimised("sindri-sim").args(["bench", "--json"]).arg(file).code();
     }
     let run = Run::built_optimised("sindri-bench").args([area, "--json"]).arg(file);
-    if area != "broker" {
+    if !WITH_POSTGRES.contains(&area) {
         return run.code();
     }
     match Postgres::start() {
