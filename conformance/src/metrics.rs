@@ -117,7 +117,7 @@ fn verb_label(verb: &str) -> String {
 }
 
 /// Reads a page over a connection of its own: a connection must not outlive the `block_on` that drives it.
-async fn fetch_page(address: &str, path: &str) -> Result<String, String> {
+pub(crate) async fn fetch_page(address: &str, path: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("http://{address}{path}: {error}");
     let mut stream = TcpStream::connect(address).await.map_err(failed)?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");

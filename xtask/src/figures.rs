@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::charts;
 use crate::postgres::Postgres;
 use crate::process::{Run, target};
 
@@ -29,7 +30,13 @@ fn run(area: &str, file: &Path) -> Result<u8, String> {
     if area == "sim" {
         return Run::built_optimised("sindri-sim").args(["bench", "--json"]).arg(file).code();
     }
-    let run = Run::built_optimised("sindri-bench").args([area, "--json"]).arg(file);
+    let mut run = Run::built_optimised("sindri-bench").args([area, "--json"]).arg(file);
+    if area == "people" {
+        match charts::prepare_helm()? {
+            Ok(helm) => run = run.arg("--helm").arg(helm),
+            Err(reason) => eprintln!("the time of an installation is not measured: {reason}"),
+        }
+    }
     if !WITH_POSTGRES.contains(&area) {
         return run.code();
     }

@@ -54,7 +54,7 @@ enum Command {
     Cluster(JsonFlag),
     /// Measures the simulated API server next to the real one.
     Apiserver(JsonFlag),
-    /// Measures the command line, and sizes.
+    /// Measures the command line, sizes, and the time of an installation.
     People(PeopleFlags),
     /// Runs the server that the broker is compared with.
     #[command(hide = true)]
@@ -100,7 +100,10 @@ struct PeopleFlags {
     /// A PostgreSQL server where databases may be created and dropped, as postgres://USER@HOST:PORT/DATABASE.
     #[arg(long, value_name = "URL")]
     postgres_url: Option<String>,
-    /// Only the parts with this text in their name: start of the command line, status, sizes.
+    /// The program helm.
+    #[arg(long, value_name = "FILE")]
+    helm: Option<PathBuf>,
+    /// Only the parts with this text in their name: start of the command line, status, sizes, installation.
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     filter: String,
 }
@@ -178,7 +181,7 @@ fn measure_people(flags: &PeopleFlags) -> Result<(), ExitReason> {
     let binaries = Binaries::find(&own_directory()?).map_err(|missing| ExitReason::Usage(missing.to_string()))?;
     let directories = Directories::new()?;
     let servers = directories.create_bench(binaries.broker.clone(), flags.postgres_url.clone())?;
-    let bench = PeopleBench { servers, binaries };
+    let bench = PeopleBench { servers, binaries, helm: flags.helm.clone() };
     let mut figures = Figures::new("people", print_line);
     let measured = people::measure(&bench, &flags.filter, &mut figures);
     if let Some(code) = bench.servers.runtime.interrupt_code() {

@@ -1,9 +1,12 @@
-//! Figures that people notice: the start of the command line, `sindri status` of many stacks, and the sizes of what is shipped.
+//! Figures that people notice: the start of the command line, `sindri status` of many stacks, the sizes of what is shipped, and the
+//! time until an installation is ready.
 
+mod installing;
 mod sizes;
 mod start;
 mod status;
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use sindri_conformance::binaries::Binaries;
@@ -18,17 +21,20 @@ pub struct PeopleBench {
     pub servers: Bench,
     /// Binaries that are measured.
     pub binaries: Binaries,
+    /// The program `helm`.
+    pub helm: Option<PathBuf>,
 }
 
 /// Measures one part and adds its figures.
 type Part = fn(&PeopleBench, &mut Figures) -> Result<(), String>;
 
 /// All parts, with the names for `--filter` and for parts that could not be measured.
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("start of the command line", start::measure),
     ("status, SQLite", status::measure_sqlite),
     ("status, PostgreSQL", status::measure_postgres),
     ("sizes", sizes::measure),
+    ("installation", installing::measure),
 ];
 
 /// Returns true if the name of a part contains the text.
