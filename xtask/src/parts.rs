@@ -3,7 +3,7 @@
 use crate::counts::Counts;
 use crate::postgres::Postgres;
 use crate::process::{Run, build, root};
-use crate::{REAL_BINARIES, charts, clients, documents, fuzz, login, mutants, report, tidy};
+use crate::{REAL_BINARIES, charts, clients, dependencies, documents, fuzz, login, mutants, report, tidy};
 
 /// One part of the test command.
 pub struct Part {
@@ -116,6 +116,14 @@ pub const PARTS: &[Part] = &[
         needs: Needs::Nothing,
         order: Order::Waits,
         run: |_| charts::test(),
+    },
+    Part {
+        name: "dependencies",
+        about: "licences and sources of all dependencies",
+        is_nightly: true,
+        needs: Needs::Nothing,
+        order: Order::Waits,
+        run: |_| dependencies::test(),
     },
     Part {
         name: "installation",
