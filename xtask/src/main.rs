@@ -5,6 +5,7 @@
 mod charts;
 mod clients;
 mod counts;
+mod crates;
 mod dependencies;
 mod documents;
 mod durations;

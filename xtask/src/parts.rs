@@ -3,7 +3,7 @@
 use crate::counts::Counts;
 use crate::postgres::Postgres;
 use crate::process::{Run, build, root};
-use crate::{REAL_BINARIES, charts, clients, dependencies, documents, fuzz, login, mutants, report, tidy};
+use crate::{REAL_BINARIES, charts, clients, crates, dependencies, documents, fuzz, login, mutants, report, tidy};
 
 /// One part of the test command.
 pub struct Part {
@@ -116,6 +116,14 @@ pub const PARTS: &[Part] = &[
         needs: Needs::Nothing,
         order: Order::Waits,
         run: |_| charts::test(),
+    },
+    Part {
+        name: "crates",
+        about: "the crates that others can depend on can be packaged",
+        is_nightly: false,
+        needs: Needs::Nothing,
+        order: Order::Waits,
+        run: |_| crates::test(),
     },
     Part {
         name: "dependencies",
