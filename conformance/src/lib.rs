@@ -7,6 +7,7 @@
 pub mod binaries;
 pub mod cluster_api;
 mod faults;
+pub mod installation;
 pub mod keys;
 pub mod metrics;
 mod orphan_cleanup;

@@ -17,6 +17,7 @@ const STACKS: &str = "sindri_agent_stacks";
 const POLLS: &str = "sindri_agent_polls_total";
 const IDLE_POLL: &str = "result=\"nothing_new\"";
 const REQUESTS: &str = "sindri_http_requests_total";
+const METRICS_ROUTE: &str = "route=\"/metrics\"";
 const TARGET_STATE: &str = "/target-state\"";
 /// Time between two renewals of the Lease, each with a read and a write.
 const LEASE_INTERVAL: Duration = Duration::from_secs(10);
@@ -95,6 +96,11 @@ impl Counters {
         self.sum(POLLS, &[])
     }
 
+    /// Number of the broker's responses, without those with metrics.
+    pub fn requests(&self) -> u64 {
+        self.sum(REQUESTS, &[]).saturating_sub(self.sum(REQUESTS, &[METRICS_ROUTE]))
+    }
+
     /// Number of the broker's responses with a target state.
     pub fn target_states(&self) -> u64 {
         self.sum(REQUESTS, &[TARGET_STATE])
@@ -111,7 +117,7 @@ fn verb_label(verb: &str) -> String {
 }
 
 /// Reads a page over a connection of its own: a connection must not outlive the `block_on` that drives it.
-async fn fetch_page(address: &str, path: &str) -> Result<String, String> {
+pub(crate) async fn fetch_page(address: &str, path: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("http://{address}{path}: {error}");
     let mut stream = TcpStream::connect(address).await.map_err(failed)?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
@@ -141,7 +147,8 @@ mod tests {
         sindri_agent_stacks 2\n\
         sindri_http_requests_total{method=\"GET\",route=\"/agents/{id}/target-state\",status=\"304\"} 4\n\
         sindri_http_requests_total{method=\"GET\",route=\"/agents/{id}/target-state\",status=\"200\"} 1\n\
-        sindri_http_requests_total{method=\"GET\",route=\"/agents/{id}\",status=\"200\"} 9\n";
+        sindri_http_requests_total{method=\"GET\",route=\"/agents/{id}\",status=\"200\"} 9\n\
+        sindri_http_requests_total{method=\"GET\",route=\"/metrics\",status=\"200\"} 3\n";
 
     #[test]
     fn calls_and_writes_are_counted_without_those_for_the_lease() {
@@ -157,5 +164,6 @@ mod tests {
     fn requests_are_distinguished_by_route_and_status() {
         let counts = Counters::parse(AFTER);
         assert_eq!((counts.target_states(), counts.unchanged_target_states()), (5, 4));
+        assert_eq!(counts.requests(), 14, "without those for metrics");
     }
 }

@@ -2,8 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::charts;
 use crate::postgres::Postgres;
 use crate::process::{Run, target};
+
+/// Areas with figures of a broker on PostgreSQL.
+const WITH_POSTGRES: [&str; 2] = ["broker", "people"];
 
 /// Measures some areas. The exit code is 0 only if everything could be measured.
 pub fn measure(areas: &[&str], json: Option<&str>) -> Result<u8, String> {
@@ -26,8 +30,14 @@ fn run(area: &str, file: &Path) -> Result<u8, String> {
     if area == "sim" {
         return Run::built_optimised("sindri-sim").args(["bench", "--json"]).arg(file).code();
     }
-    let run = Run::built_optimised("sindri-bench").args([area, "--json"]).arg(file);
-    if area != "broker" {
+    let mut run = Run::built_optimised("sindri-bench").args([area, "--json"]).arg(file);
+    if area == "people" {
+        match charts::prepare_helm()? {
+            Ok(helm) => run = run.arg("--helm").arg(helm),
+            Err(reason) => eprintln!("the time of an installation is not measured: {reason}"),
+        }
+    }
+    if !WITH_POSTGRES.contains(&area) {
         return run.code();
     }
     match Postgres::start() {

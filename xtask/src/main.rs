@@ -5,6 +5,8 @@
 mod charts;
 mod clients;
 mod counts;
+mod crates;
+mod dependencies;
 mod documents;
 mod durations;
 mod figures;
@@ -74,7 +76,7 @@ enum Task {
     },
     /// Measures every figure that the project claims.
     Bench {
-        /// Only this area.
+        /// Only this area: sim, apiserver, broker, agent, cluster or people.
         area: Option<String>,
         /// Write the figures as JSON.
         #[arg(long, value_name = "FILE")]
@@ -119,7 +121,7 @@ enum Task {
 }
 
 /// Areas of benchmarks.
-const AREAS: [&str; 5] = ["sim", "apiserver", "broker", "agent", "cluster"];
+const AREAS: [&str; 6] = ["sim", "apiserver", "broker", "agent", "cluster", "people"];
 /// Exit code for wrong arguments and missing programs.
 const EXIT_USAGE: u8 = 2;
 
@@ -196,10 +198,9 @@ fn bench(area: Option<&str>, json: Option<&str>) -> Result<u8, String> {
     if let Some(unknown) = area.filter(|area| !AREAS.contains(area)) {
         return Err(format!("there are no figures for {unknown:?}; areas: {}", AREAS.join(", ")));
     }
+    let areas: Vec<&str> = AREAS.into_iter().filter(|known| area.is_none_or(|area| area == *known)).collect();
     tools::require_compiler()?;
-    process::build_optimised(&[&["sindri-sim", "sindri-bench"], &REAL_BINARIES[..]].concat())?;
-    figures::measure(
-        &AREAS.into_iter().filter(|known| area.is_none_or(|area| area == *known)).collect::<Vec<_>>(),
-        json,
-    )
+    let simulation: &[&str] = if areas.contains(&"sim") { &["sindri-sim"] } else { &[] };
+    process::build_optimised(&[&["sindri-bench"], simulation, &REAL_BINARIES[..]].concat())?;
+    figures::measure(&areas, json)
 }

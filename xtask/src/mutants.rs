@@ -121,6 +121,10 @@ fn plant(bugs: &[PlantedBug], files: &[String]) -> Result<PathBuf, String> {
     remove_deleted_files(&tree, &tree)?;
     for file in files {
         let original = root().join(file);
+        if original.is_symlink() && original.is_dir() {
+            copy_link(&original, &tree.join(file))?;
+            continue;
+        }
         let Ok(mut content) = std::fs::read(&original) else { continue };
         for bug in bugs.iter().filter(|bug| bug.file == *file) {
             content = bug.plant(&content)?;
@@ -144,6 +148,16 @@ fn remove_deleted_files(tree: &Path, directory: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Makes the same link in the copy: it leads to a directory of the copy.
+fn copy_link(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", to.display());
+    if to.is_symlink() {
+        return Ok(());
+    }
+    to.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+    std::fs::read_link(from).and_then(|link| std::os::unix::fs::symlink(link, to)).map_err(failed)
 }
 
 fn write(to: &Path, content: &[u8]) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use crate::counts::Counts;
 use crate::postgres::Postgres;
 use crate::process::{Run, build, root};
-use crate::{REAL_BINARIES, charts, clients, documents, fuzz, login, mutants, report, tidy};
+use crate::{REAL_BINARIES, charts, clients, crates, dependencies, documents, fuzz, login, mutants, report, tidy};
 
 /// One part of the test command.
 pub struct Part {
@@ -116,6 +116,30 @@ pub const PARTS: &[Part] = &[
         needs: Needs::Nothing,
         order: Order::Waits,
         run: |_| charts::test(),
+    },
+    Part {
+        name: "crates",
+        about: "the crates that others can depend on can be packaged",
+        is_nightly: false,
+        needs: Needs::Nothing,
+        order: Order::Waits,
+        run: |_| crates::test(),
+    },
+    Part {
+        name: "dependencies",
+        about: "licences and sources of all dependencies",
+        is_nightly: true,
+        needs: Needs::Nothing,
+        order: Order::Waits,
+        run: |_| dependencies::test(),
+    },
+    Part {
+        name: "installation",
+        about: "the charts on a real Kubernetes, with helm and the programs of their pods",
+        is_nightly: false,
+        needs: Needs::Everything,
+        order: Order::Waits,
+        run: |_| installation(),
     },
     Part {
         name: "doc tests",
@@ -300,12 +324,42 @@ const NIGHTLY_SEQUENCES: &str = "300";
 /// Scenarios that run at the same time on control planes of their own: most of their time they wait.
 const SCENARIOS_AT_ONCE: &str = "3";
 
+/// Builds the control plane. The inner error is the reason why that is not possible here.
+fn build_control_plane() -> Result<Result<(), &'static str>, String> {
+    match Run::built("sindri-cluster").arg("build").code()? {
+        0 => Ok(Ok(())),
+        EXIT_NOT_RUN => Ok(Err("it needs Go 1.26 to be built")),
+        code => Err(format!("the control plane could not be built (exit code {code})")),
+    }
+}
+
+/// Variable in which a test finds helm.
+const TEST_HELM: &str = "SINDRI_TEST_HELM";
+/// Succeeds if processes may have mounts of their own, which the pods of the test need.
+const MOUNTS: &str =
+    r#"if [ "$(id -u)" = 0 ]; then unshare --mount true; else unshare --user --map-root-user --mount true; fi"#;
+
+/// Installs the charts on a real control plane.
+fn installation() -> Result<Counts, String> {
+    let skipped = |reason: &str| Ok(Counts::skipped(format!("installation ({reason})")));
+    if !Run::program("sh").args(["-c", MOUNTS]).captured().is_ok_and(|(code, _)| code == 0) {
+        return skipped("processes may not have mounts of their own here");
+    }
+    let helm = match charts::prepare_helm()? {
+        Ok(helm) => helm,
+        Err(reason) => return skipped(reason),
+    };
+    if let Err(reason) = build_control_plane()? {
+        return skipped(reason);
+    }
+    let tests = ["--workspace", "--test", "installation", "--", "--include-ignored", "--nocapture"];
+    run_tests(test_command(&tests).env(TEST_HELM, helm))
+}
+
 /// Builds the control plane, then tests with it.
 fn control_plane(all: bool) -> Result<Counts, String> {
-    match Run::built("sindri-cluster").arg("build").code()? {
-        0 => {}
-        EXIT_NOT_RUN => return Ok(Counts::skipped("control plane (it needs Go 1.26 to be built)")),
-        code => return Err(format!("the control plane could not be built (exit code {code})")),
+    if let Err(reason) = build_control_plane()? {
+        return Ok(Counts::skipped(format!("control plane ({reason})")));
     }
     // Two at a time: each has a control plane. Tests that cannot run here print why.
     let tests = ["--workspace", "--test", "control_plane", "--test", "recorded", "--"];

@@ -10,6 +10,7 @@ mod clock;
 mod control_plane;
 mod figures;
 mod parts;
+mod people;
 mod process_memory;
 mod request_rate;
 
@@ -23,9 +24,11 @@ use sindri_cluster::{Home, LocalProvider, ProviderName, Signals, SimProvider};
 use sindri_conformance::binaries::Binaries;
 use sindri_conformance::providers::{create_provider, parse_provider};
 use sindri_conformance::runtime::InterruptibleRuntime;
+use tempfile::TempDir;
 
 use broker::{Bench, memory_directory, serve_bare};
 use figures::Figures;
+use people::PeopleBench;
 
 const PROGRAM: &str = "sindri-bench";
 
@@ -51,6 +54,8 @@ enum Command {
     Cluster(JsonFlag),
     /// Measures the simulated API server next to the real one.
     Apiserver(JsonFlag),
+    /// Measures the command line, sizes, and the time of an installation.
+    People(PeopleFlags),
     /// Runs the server that the broker is compared with.
     #[command(hide = true)]
     BareServer,
@@ -88,12 +93,28 @@ struct AgentFlags {
     filter: String,
 }
 
+#[derive(Args)]
+struct PeopleFlags {
+    #[command(flatten)]
+    output: JsonFlag,
+    /// A PostgreSQL server where databases may be created and dropped, as postgres://USER@HOST:PORT/DATABASE.
+    #[arg(long, value_name = "URL")]
+    postgres_url: Option<String>,
+    /// The program helm.
+    #[arg(long, value_name = "FILE")]
+    helm: Option<PathBuf>,
+    /// Only the parts with this text in their name: start of the command line, status, sizes, installation.
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    filter: String,
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Broker(flags) => measure_broker(&flags),
         Command::Agent(flags) => measure_agent(&flags),
         Command::Cluster(output) => measure_control_plane(&output),
         Command::Apiserver(output) => measure_apiserver(&output),
+        Command::People(flags) => measure_people(&flags),
         Command::BareServer => serve_bare().map_err(broken),
     };
     exit_code(PROGRAM, done)
@@ -119,18 +140,51 @@ fn measure_broker(flags: &BrokerFlags) -> Result<(), ExitReason> {
         let build = "build it with `cargo build --release -p sindri-broker`";
         return Err(ExitReason::Usage(format!("sindri-broker is not in {}: {build}", directory.display())));
     }
-    let (disk, memory) = (tempfile::tempdir().map_err(broken)?, memory_directory().map_err(broken)?);
-    let bench = Bench {
-        own: std::env::current_exe().map_err(broken)?,
-        broker: program,
-        disk: disk.path().to_owned(),
-        memory: memory.path().to_owned(),
-        postgres_url: flags.postgres_url.clone(),
-        runtime: InterruptibleRuntime::new().map_err(broken)?,
-    };
+    let directories = Directories::new()?;
+    let bench = directories.create_bench(program, flags.postgres_url.clone())?;
     let mut figures = Figures::new("broker", print_line);
     let measured = broker::measure(&bench, &flags.filter, &mut figures);
     if let Some(code) = bench.runtime.interrupt_code() {
+        return Err(ExitReason::Interrupted(code));
+    }
+    measured.map_err(ExitReason::Failed)?;
+    finish(figures, &flags.output)
+}
+
+/// Directories for the files of servers.
+struct Directories {
+    disk: TempDir,
+    memory: TempDir,
+}
+
+impl Directories {
+    fn new() -> Result<Self, ExitReason> {
+        Ok(Self { disk: tempfile::tempdir().map_err(broken)?, memory: memory_directory().map_err(broken)? })
+    }
+
+    fn create_bench(&self, broker: PathBuf, postgres_url: Option<String>) -> Result<Bench, ExitReason> {
+        Ok(Bench {
+            own: std::env::current_exe().map_err(broken)?,
+            broker,
+            disk: self.disk.path().to_owned(),
+            memory: self.memory.path().to_owned(),
+            postgres_url,
+            runtime: Rc::new(InterruptibleRuntime::new().map_err(broken)?),
+        })
+    }
+}
+
+fn measure_people(flags: &PeopleFlags) -> Result<(), ExitReason> {
+    if !people::has_part(&flags.filter) {
+        return Err(ExitReason::Usage(format!("no part of the figures for people has {:?} in its name", flags.filter)));
+    }
+    let binaries = Binaries::find(&own_directory()?).map_err(|missing| ExitReason::Usage(missing.to_string()))?;
+    let directories = Directories::new()?;
+    let servers = directories.create_bench(binaries.broker.clone(), flags.postgres_url.clone())?;
+    let bench = PeopleBench { servers, binaries, helm: flags.helm.clone() };
+    let mut figures = Figures::new("people", print_line);
+    let measured = people::measure(&bench, &flags.filter, &mut figures);
+    if let Some(code) = bench.servers.runtime.interrupt_code() {
         return Err(ExitReason::Interrupted(code));
     }
     measured.map_err(ExitReason::Failed)?;

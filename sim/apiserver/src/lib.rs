@@ -1,5 +1,22 @@
 //! A Kubernetes API server as a deterministic machine: a request and the time go in, a response and events come out.
 //!
+//! ```
+//! use sindri_apiserver::{ApiServer, Request, Response, Timestamp};
+//!
+//! let now = Timestamp::UNIX_EPOCH;
+//! let mut server = ApiServer::new(7, now);
+//! let object = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "greeting"}}"#;
+//! let create = Request::new(http::Method::POST, "/api/v1/namespaces/default/configmaps")?;
+//! let create = create.with_body("application/json", object);
+//! assert!(matches!(server.handle(now, &create, None), Response::Full { status: 201, .. }));
+//! // The name is taken.
+//! assert!(matches!(server.handle(now, &create, None), Response::Full { status: 409, .. }));
+//! # Ok::<(), sindri_apiserver::RequestError>(())
+//! ```
+//!
+//! A test of a controller uses a `Sandbox` (feature `client`): the machine behind a `kube::Client`, on the time of the test's
+//! runtime. The feature `command`, a default, is for the program `sindri-apiserver` only.
+//!
 //! The machine ([`ApiServer`]) has no clock, no sockets, no threads and no entropy of its own; faults arrive as inputs.
 //! The same seed and the same inputs give the same bytes. [`serve()`] puts it behind HTTP.
 //!
@@ -33,6 +50,7 @@ mod writes;
 pub use encoding::protobuf;
 pub use front::admin::{Admin, FaultRule, NamedFault};
 pub use front::gate::{Admission, Clock, Gate, OpenGate};
+pub use front::listener::Listener;
 #[cfg(feature = "client")]
 pub use front::sandbox::Sandbox;
 pub use front::serve::{HTTP_2, Port, serve, serve_port};

@@ -1,5 +1,23 @@
 //! The typed client of the broker's API: one method per operation, one error type.
 //!
+//! ```no_run
+//! use hyper_util::client::legacy::connect::HttpConnector;
+//! use sindri_client::{Client, Trust, with_tls};
+//!
+//! # async fn print_states(key: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut connector = HttpConnector::new();
+//! connector.enforce_http(false);
+//! let broker = "https://broker.example".parse()?;
+//! let client = Client::new(with_tls(connector, &Trust::from_system()?), broker, key)?;
+//! for stack in client.get_overview(None).await?.stacks {
+//!     for assignment in stack.assignments {
+//!         println!("{} on {}: {}", stack.name, assignment.agent_id, assignment.state);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The connector is injected, so that the same client works over TCP, over TLS and inside a simulated network. The
 //! client neither retries nor caches; callers decide with [`ClientError::is_transient`].
 

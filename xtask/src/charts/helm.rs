@@ -58,6 +58,11 @@ impl Helm {
         Ok(Ok(Self { programs, home }))
     }
 
+    /// Path of the command.
+    pub fn program(&self) -> PathBuf {
+        self.programs.join("helm")
+    }
+
     /// Renders charts in one process: manifests by the names of their templates, or `None` for a refusal.
     pub fn render_many(&self, renderings: &[Rendering<'_>]) -> Result<Vec<Option<Value>>, String> {
         let to_request = |rendering: &Rendering<'_>| {
@@ -99,8 +104,7 @@ impl Helm {
 
     fn command(&self, arguments: &[&str]) -> Run {
         let variables = ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"];
-        let run =
-            Run::program(self.programs.join("helm")).args(arguments).directory(root()).env("KUBECONFIG", "/dev/null");
+        let run = Run::program(self.program()).args(arguments).directory(root()).env("KUBECONFIG", "/dev/null");
         variables.into_iter().fold(run, |run, variable| run.env(variable, &self.home))
     }
 }

@@ -11,10 +11,17 @@ mod keys_script;
 mod settings;
 mod values;
 
+use std::path::PathBuf;
+
 use crate::counts::Counts;
 
 use chart::{BROKER, CHARTS};
 use helm::Helm;
+
+/// Returns the path of helm, which is built if it is not in the cache. The inner error is the reason why it cannot run here.
+pub fn prepare_helm() -> Result<Result<PathBuf, &'static str>, String> {
+    Ok(Helm::prepare()?.map(|helm| helm.program()))
+}
 
 /// Runs every check. They are skipped without Go, or if helm cannot be built.
 pub fn test() -> Result<Counts, String> {

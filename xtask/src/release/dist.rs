@@ -6,6 +6,7 @@ use super::archive::{Owner, compress, compute_sha256, write_tar};
 use super::binaries::{BINARIES, Built, build, prepare_directory, version};
 use super::files::{copy, fail, make_directory, megabytes, write};
 use super::sbom::make_sbom;
+use crate::dependencies;
 use crate::packages::succeed;
 use crate::process::{Run, root};
 use crate::tools;
@@ -19,7 +20,7 @@ const INSTALL_SCRIPT: &str = "deploy/install.sh";
 
 /// Makes everything in `target/dist`. The exit code is 0 only if the licences of all dependencies are permitted.
 pub fn make_archives() -> Result<u8, String> {
-    let code = check_dependencies()?;
+    let code = dependencies::check_release()?;
     let built = build()?;
     let directory = prepare_directory("dist")?;
     let archive = make_archive(&built, &directory)?;
@@ -35,15 +36,6 @@ pub fn make_archives() -> Result<u8, String> {
         println!("{:>6.1} MB  {}", megabytes(file)?, file.display());
     }
     Ok(code)
-}
-
-/// Checks the licences and sources of all dependencies, if cargo-deny is installed.
-fn check_dependencies() -> Result<u8, String> {
-    if Run::cargo().args(["deny", "--version"]).captured()?.0 != 0 {
-        println!("licences are not checked: cargo-deny is missing (`cargo install cargo-deny`)");
-        return Ok(0);
-    }
-    Run::cargo().args(["deny", "check", "licenses", "bans", "sources"]).code()
 }
 
 fn make_archive(built: &Built, directory: &Path) -> Result<PathBuf, String> {

@@ -7,5 +7,6 @@ mod files;
 mod images;
 mod sbom;
 
+pub use binaries::version;
 pub use dist::make_archives;
 pub use images::make_images;

@@ -245,8 +245,17 @@ pub fn get(path: &str, key: &str, if_none_match: Option<&str>) -> Vec<u8> {
 
 /// Returns a POST request.
 pub fn post(path: &str, key: &str, content_type: &str, body: &str) -> Vec<u8> {
+    write("POST", path, key, content_type, body)
+}
+
+/// Returns a PUT request.
+pub fn put(path: &str, key: &str, content_type: &str, body: &str) -> Vec<u8> {
+    write("PUT", path, key, content_type, body)
+}
+
+fn write(method: &str, path: &str, key: &str, content_type: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    let head = format!("POST {path} HTTP/1.1\r\nhost: broker\r\nauthorization: Bearer {key}\r\n");
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: broker\r\nauthorization: Bearer {key}\r\n");
     format!("{head}content-type: {content_type}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes()
 }
 

@@ -23,7 +23,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::figures::Figures;
 use crate::parts::measure_part;
 
-pub use server::{Bench, serve_bare};
+pub use database::Database;
+pub use http_load::{LoadGenerator, get};
+pub use prepare::{BrokerData, RegisteredAgent, copy_directory};
+pub use server::{Bench, Server, serve_bare};
 
 /// Open files: ten thousand connections, and what a process needs besides.
 const FILES: u64 = 12_000;

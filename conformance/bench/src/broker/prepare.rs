@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::http_load::{LoadGenerator, expect_status, post};
+use super::http_load::{LoadGenerator, LoadResponse, expect_status, post, put};
 use super::server::{Bench, Server};
 
 const JSON: &str = "application/json";
@@ -14,6 +14,8 @@ const YAML: &str = "application/yaml";
 const CONNECTIONS: usize = 32;
 /// Requests between two checks for a signal.
 const BATCH: usize = 2000;
+/// One report of this many is about a failure.
+const FAILED_ONE_IN: usize = 50;
 /// Size of every bundle.
 pub const BUNDLE_BYTES: usize = 2048;
 
@@ -117,6 +119,60 @@ impl<'a> BrokerData<'a> {
         self.post_all(&requests, JSON).map(drop)
     }
 
+    /// Sends requests concurrently. The response to each must have this status.
+    fn send_all(&mut self, mut requests: impl Iterator<Item = Vec<u8>>, status: u16) -> Result<(), String> {
+        loop {
+            self.bench.check_interrupt()?;
+            let mut batch = requests.by_ref().take(BATCH).peekable();
+            if batch.peek().is_none() {
+                return Ok(());
+            }
+            let check = |_, response: LoadResponse<'_>| expect_status(&response, status).map(drop);
+            self.load.run(|_| batch.next().map(Cow::Owned), check)?;
+        }
+    }
+
+    /// Activates agents.
+    pub fn activate(&mut self, agents: &[RegisteredAgent]) -> Result<(), String> {
+        let (key, body) = (self.key.clone(), json!({"status": "ACTIVE"}).to_string());
+        self.send_all(agents.iter().map(|agent| put(&format!("/api/v1/agents/{}", agent.id), &key, JSON, &body)), 200)
+    }
+
+    /// Sends a heartbeat of each agent.
+    pub fn send_heartbeats(&mut self, agents: &[RegisteredAgent]) -> Result<(), String> {
+        let path = |agent: &RegisteredAgent| format!("/api/v1/agents/{}/heartbeat", agent.id);
+        self.send_all(agents.iter().map(|agent| post(&path(agent), &agent.key, JSON, "{}")), 204)
+    }
+
+    /// Adds a label to each agent.
+    pub fn label_agents(&mut self, agents: &[RegisteredAgent], label: &str) -> Result<(), String> {
+        let body = |id: &str| json!({"agent_id": id, "label": label}).to_string();
+        let request = |agent: &RegisteredAgent| (format!("/api/v1/agents/{}/labels", agent.id), body(&agent.id));
+        self.post_all(&agents.iter().map(request).collect::<Vec<_>>(), JSON).map(drop)
+    }
+
+    /// Adds a label to each stack, which assigns it to the agents with this label.
+    pub fn label_stacks(&mut self, stacks: &[String], label: &str) -> Result<(), String> {
+        let body = json!(label).to_string();
+        let requests = stacks.iter().map(|stack| (format!("/api/v1/stacks/{stack}/labels"), body.clone()));
+        self.post_all(&requests.collect::<Vec<_>>(), JSON).map(drop)
+    }
+
+    /// Reports conditions of each stack on each agent; most are ready, and some have failed.
+    pub fn report_conditions(
+        &mut self,
+        agents: &[RegisteredAgent],
+        stacks: &[String],
+        revisions: &[String],
+    ) -> Result<(), String> {
+        let request = |number: usize| {
+            let (agent, stack) = (&agents[number % agents.len()], number / agents.len());
+            let path = format!("/api/v1/agents/{}/stacks/{}/status", agent.id, stacks[stack]);
+            put(&path, &agent.key, JSON, &report(&revisions[stack], number.is_multiple_of(FAILED_ONE_IN)))
+        };
+        self.send_all((0..agents.len() * stacks.len()).map(request), 204)
+    }
+
     /// Reports events of an agent about these revisions.
     pub fn report_events(&mut self, agent: &str, revisions: &[String], count: usize) -> Result<(), String> {
         let body = |number: usize| {
@@ -132,6 +188,29 @@ impl<'a> BrokerData<'a> {
         let requests: Vec<_> = (0..count).map(|number| (path.clone(), body(number))).collect();
         self.post_all(&requests, JSON).map(drop)
     }
+}
+
+/// Report about a revision, as an agent sends it.
+fn report(revision: &str, has_failed: bool) -> String {
+    let condition = |kind: &str, is_true: bool, reason: &str, message: &str| {
+        let status = if is_true { "True" } else { "False" };
+        json!({"type": kind, "status": status, "reason": reason, "message": message})
+    };
+    let conditions = if has_failed {
+        let message = "Deployment shop/web: admission webhook \"policy.example\" denied the request: no limits are set";
+        [
+            condition("Accepted", true, "Valid", ""),
+            condition("Applied", false, "Failed", message),
+            condition("Ready", false, "NotApplied", ""),
+        ]
+    } else {
+        [
+            condition("Accepted", true, "Valid", ""),
+            condition("Applied", true, "Applied", ""),
+            condition("Ready", true, "Ready", ""),
+        ]
+    };
+    json!({"deployment_object_id": revision, "conditions": conditions}).to_string()
 }
 
 /// Path and body of the request that targets a stack at an agent.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use axum::Router;
 use axum::extract::Path as Parameter;
@@ -33,7 +34,7 @@ pub struct Bench {
     /// PostgreSQL server where databases may be created and dropped.
     pub postgres_url: Option<String>,
     /// Runs futures, and listens for signals.
-    pub runtime: InterruptibleRuntime,
+    pub runtime: Rc<InterruptibleRuntime>,
 }
 
 impl Bench {

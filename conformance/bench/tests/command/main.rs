@@ -128,3 +128,25 @@ fn a_filter_that_matches_no_part_is_an_error_of_the_user() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("no part of the agent's figures has \"nonsense\" in its name"));
 }
+
+#[test]
+fn figures_for_people_are_measured_and_those_without_their_program_are_named() {
+    let results = tempfile::tempdir().unwrap();
+    let file = results.path().join("figures.json");
+    let arguments = ["people", "--filter", "start of", "--json", file.to_str().unwrap()];
+    let (directory, mut measure) = command(&arguments);
+    let output = measure.output().unwrap();
+    let (table, errors) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{table}{errors}");
+    let figures: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(figures[0]["name"], "sindri version --client, median of 30 processes");
+    assert!(figures[0]["value"].as_f64().is_some_and(|milliseconds| milliseconds > 0.1), "{figures}");
+    assert_clean(&directory);
+
+    let (directory, mut measure) = command(&["people", "--filter", "installation"]);
+    let output = measure.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "a part that could not be measured is a failure");
+    let table = text(&output.stdout);
+    assert!(table.contains("installation") && table.contains("could not be measured: no --helm was given"), "{table}");
+    assert_clean(&directory);
+}

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use axum::serve::ListenerExt;
 use hyper_util::client::legacy::connect::HttpConnector;
 use sindri_apiserver::{Admin, Clock, Port, SharedServer, Timestamp, WebhookCaller, WebhookClient, serve_port};
 use tokio::net::TcpListener;
@@ -46,11 +45,6 @@ pub(super) async fn serve_until_shutdown(
     connector.set_nodelay(true);
     let webhooks: Arc<dyn WebhookCaller> = Arc::new(WebhookClient::encrypted(connector));
     let port = Port { tls, admin: Some(admin.clone()), webhooks: Some(webhooks) };
-    let listener = listener.tap_io(|stream| {
-        // Like the real server: without TCP_NODELAY, small writes such as watch events would wait for acknowledgements.
-        // Failure only costs speed; a closed connection is noticed at the first read.
-        let _ = stream.set_nodelay(true);
-    });
     serve_port(listener, server, clock, Arc::new(admin), port, shutdown).await;
 }
 

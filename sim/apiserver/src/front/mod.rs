@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod gate;
 mod http_2;
+pub(crate) mod listener;
 #[cfg(feature = "client")]
 pub(crate) mod sandbox;
 pub(crate) mod serve;

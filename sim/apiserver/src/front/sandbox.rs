@@ -26,6 +26,26 @@ const BEGIN: i64 = 1_893_456_000;
 
 /// A cluster for one test. Its control plane runs until it is dropped. Streams of pods, such as `exec`, need a connection, and so a
 /// port.
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use sindri_apiserver::{FaultRule, NamedFault, Sandbox};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cluster = Sandbox::new(7);
+/// let create = || {
+///     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "greeting"}});
+///     let request = http::Request::post("/api/v1/namespaces/default/configmaps");
+///     request.header("content-type", "application/json").body(object.to_string().into_bytes())
+/// };
+/// // The request is executed, and its response is lost: the controller under test has to find out.
+/// cluster.fail(FaultRule { times: Some(1), fault: Some(NamedFault::LoseResponse), ..FaultRule::default() })?;
+/// assert!(cluster.client().request::<Value>(create()?).await.is_err());
+/// assert!(cluster.machine(|server| server.objects().any(|(key, _)| key.name == "greeting")));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Sandbox {
     front: Front,
     admin: Admin,

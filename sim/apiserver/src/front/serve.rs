@@ -27,6 +27,7 @@ use tokio_rustls::{TlsAcceptor, rustls};
 use super::admin::{self, Admin};
 use super::gate::{Admission, Clock, Gate};
 use super::http_2;
+use super::listener::Listener;
 use super::shared::SharedServer;
 use super::streams::{serve_streams, upgrade_response};
 use super::webhooks::{self, WebhookCaller};
@@ -93,7 +94,7 @@ pub async fn serve<L>(
     gate: Arc<dyn Gate>,
     shutdown: impl Future<Output = ()>,
 ) where
-    L: axum::serve::Listener,
+    L: Listener,
 {
     serve_port(listener, server, clock, gate, Port::default(), shutdown).await;
 }
@@ -107,7 +108,7 @@ pub async fn serve_port<L>(
     port: Port,
     shutdown: impl Future<Output = ()>,
 ) where
-    L: axum::serve::Listener,
+    L: Listener,
 {
     let front = Front { server, clock, gate, port };
     let mut connections = JoinSet::new();
@@ -120,7 +121,7 @@ pub async fn serve_port<L>(
             () = &mut shutdown => return,
             never = &mut ticking => match never {},
             Some(_ended) = connections.join_next() => {}
-            (stream, _peer) = listener.accept() => {
+            stream = listener.accept() => {
                 connections.spawn(connection(stream, front.clone()));
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use sindri_apiserver::{Admission, ApiServer, Clock, Fault, Gate, Request, SharedServer, serve};
+use sindri_apiserver::{Admission, ApiServer, Clock, Fault, Gate, Listener, Request, SharedServer, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 
@@ -14,19 +14,14 @@ use crate::harness::{CONFIG_MAPS, config_map};
 /// Accepts the streams that a test puts into a channel.
 struct Streams(mpsc::UnboundedReceiver<DuplexStream>);
 
-impl axum::serve::Listener for Streams {
-    type Io = DuplexStream;
-    type Addr = ();
+impl Listener for Streams {
+    type Stream = DuplexStream;
 
-    async fn accept(&mut self) -> (DuplexStream, ()) {
+    async fn accept(&mut self) -> DuplexStream {
         match self.0.recv().await {
-            Some(stream) => (stream, ()),
+            Some(stream) => stream,
             None => std::future::pending().await,
         }
-    }
-
-    fn local_addr(&self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

@@ -53,27 +53,44 @@ pub enum Listener {
     Turmoil(turmoil::net::TcpListener),
 }
 
+impl Listener {
+    /// Waits for the next connection.
+    async fn next(&mut self) -> Stream {
+        match self {
+            Listener::Fast(listener) => {
+                let (stream, peer) = listener.accept().await;
+                Stream { io: Box::new(stream), peer }
+            }
+            Listener::Turmoil(listener) => loop {
+                if let Ok((stream, address)) = listener.accept().await {
+                    let peer = turmoil::reverse_lookup(address.ip()).unwrap_or_default();
+                    return Stream { io: Box::new(stream), peer };
+                }
+            },
+        }
+    }
+}
+
+/// For the broker.
 impl axum::serve::Listener for Listener {
     type Io = Stream;
     type Addr = ();
 
     async fn accept(&mut self) -> (Stream, ()) {
-        match self {
-            Listener::Fast(listener) => {
-                let (stream, peer) = listener.accept().await;
-                (Stream { io: Box::new(stream), peer }, ())
-            }
-            Listener::Turmoil(listener) => loop {
-                if let Ok((stream, address)) = listener.accept().await {
-                    let peer = turmoil::reverse_lookup(address.ip()).unwrap_or_default();
-                    return (Stream { io: Box::new(stream), peer }, ());
-                }
-            },
-        }
+        (self.next().await, ())
     }
 
     fn local_addr(&self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// For the simulated API server.
+impl sindri_apiserver::Listener for Listener {
+    type Stream = Stream;
+
+    async fn accept(&mut self) -> Stream {
+        self.next().await
     }
 }
 

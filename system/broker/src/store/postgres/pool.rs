@@ -79,7 +79,7 @@ pub(super) fn create_pool(
             let (origin, created) = (checked.clone(), metrics.created);
             Box::pin(async move {
                 let prepare = async {
-                    set_session_limits(client).await.map_err(HookError::Backend)?;
+                    configure_session(client).await.map_err(HookError::Backend)?;
                     origin.check_connection(client, created).await;
                     Ok(())
                 };
@@ -95,11 +95,12 @@ pub(super) fn create_pool(
         .map_err(|error| PostgresError::Unreachable(error.to_string()))
 }
 
-/// Sets limits that the server enforces, also when this process has stopped.
-async fn set_session_limits(client: &ClientWrapper) -> Result<(), tokio_postgres::Error> {
-    let limits = format!(
+/// Sets limits that the server enforces, also when this process has stopped. Turns off the compiler of queries: the longest
+/// query reads the overview of all stacks, and to compile it takes many times as long as to run it.
+async fn configure_session(client: &ClientWrapper) -> Result<(), tokio_postgres::Error> {
+    let settings = format!(
         "SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MAX_MS}; SET lock_timeout = {LOCK_MAX_MS};
-         SET statement_timeout = {STATEMENT_MAX_MS}; SET tcp_user_timeout = {UNACKNOWLEDGED_MAX_MS}"
+         SET statement_timeout = {STATEMENT_MAX_MS}; SET tcp_user_timeout = {UNACKNOWLEDGED_MAX_MS}; SET jit = off"
     );
-    client.batch_execute(&limits).await
+    client.batch_execute(&settings).await
 }
