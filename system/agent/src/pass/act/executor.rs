@@ -16,7 +16,6 @@ use super::once::OnceRecorder;
 use super::recheck::Recheck;
 use super::result::{ActError, ActResult, DeleteError};
 use super::write::{ValidationResult, Writer};
-use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{AppliedObject, Cluster};
 use crate::pass::inventory::{Inventory, RevisionPosition, save_inventory, save_inventory_with};
 use crate::pass::plan::{Delete, ForeignObjects, Plan, Write};
@@ -91,18 +90,13 @@ impl Executor<'_> {
         }
         let mut after = self.inventory.clone();
         let recheck = Recheck { cluster: self.cluster, stack: self.stack, instruction: self.instruction };
-        let (cluster, recheck) = (self.cluster, &recheck);
-        let release = |release| async move {
-            let Delete { entry, uid, .. }: &Delete = release;
+        for Delete { entry, uid, .. } in releases {
             let check = || async {
                 let live = recheck.read(entry, uid).await?;
                 recheck.check_dropped(entry)?;
                 Ok(live)
             };
-            (entry, isolate("release", &entry.key, async { cluster.release(check).await? }).await)
-        };
-        for (entry, ended) in run_concurrently(releases.iter().collect(), release).await {
-            match ended {
+            match isolate("release", &entry.key, async { self.cluster.release(check).await? }).await {
                 Ok(()) => {
                     tracing::info!("released {}", entry.key);
                     after.remove(&entry.key);
