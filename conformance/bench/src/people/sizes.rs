@@ -1,5 +1,5 @@
-//! Sizes of the shipped programs, and of their images: an image is the program and the certificate authorities of the machine on
-//! which it is made.
+//! Sizes of the programs, and of their images: an image is the program and the certificate authorities of the machine on which it
+//! is made. Shipped programs also contain the C library.
 
 use std::path::Path;
 
