@@ -126,7 +126,10 @@ impl LocalCommand {
     async fn run(self, invocation: &Invocation<'_>) -> Result<(), Failure> {
         let Invocation { flags, store, output, describe } = *invocation;
         match self {
-            Self::Login(arguments) => login::run(&arguments, &token_path(&invocation.select_settings()?)?).await,
+            Self::Login(arguments) => {
+                let settings = invocation.select_settings()?;
+                login::run(&arguments, &settings.broker, &token_path(&settings)?).await
+            }
             Self::Logout => login::log_out(&token_path(&invocation.select_settings()?)?).await,
             Self::Context(command) => context::run(command, flags, store, output).await,
             Self::Version(arguments) => version::run(&arguments, &invocation.select_settings()?, output).await,

@@ -16,13 +16,17 @@ use sindri_model::wire::{
 use sindri_model::{AgentId, Sequence};
 use tokio::time::{Instant, sleep};
 
+use crate::duration::parse_duration;
 use crate::failure::Failure;
-use crate::output::Cell;
+use crate::output::{Cell, Format, Output, note};
+use crate::plain::to_plain_line;
 use crate::session::Session;
 use crate::status::{ClusterNames, GeneratorNames, StackNames, describe_cause, style_of_state};
 
 /// Time between two requests.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Longest wait that may be asked for.
+const TIMEOUT_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Request to follow a submission, and the limit on its time.
 #[derive(Args)]
@@ -32,8 +36,12 @@ pub(crate) struct Wait {
     #[arg(long)]
     wait: bool,
     /// Longest wait, such as 90s, 10m or 1h.
-    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "wait")]
+    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "wait", value_parser = parse_timeout)]
     timeout: SignedDuration,
+}
+
+fn parse_timeout(text: &str) -> Result<SignedDuration, String> {
+    parse_duration(text, TIMEOUT_MAX)
 }
 
 /// Result of a wait.
@@ -100,9 +108,7 @@ pub(crate) async fn follow(
     if !arguments.wait {
         return Ok(None);
     }
-    let timeout = Duration::try_from(arguments.timeout);
-    let timeout = timeout.map_err(|_| Failure::Usage("--timeout must not be negative".to_owned()))?;
-    let deadline = Instant::now() + timeout;
+    let deadline = Instant::now() + arguments.timeout.unsigned_abs();
     let mut display = Display::new();
     let mut clusters = Vec::new();
     let (kind, result) = loop {
@@ -118,7 +124,7 @@ pub(crate) async fn follow(
                 }
             }
             Err(error) if error.is_transient() && !is_over => display.note(&error.to_string()),
-            Err(error) => break (WaitResult::Unknown, Err(error.into())),
+            Err(error) => break (WaitResult::Unknown, Err(Failure::AfterSubmission(error))),
         }
         sleep(INTERVAL).await;
     };
@@ -283,7 +289,7 @@ impl Display {
                 vec![Cell::text(clusters.get(assignment.agent_id)), state, Cell::text(cause.trim_start_matches(": "))]
             };
             let rows: Vec<Vec<Cell>> = list_targeted(stack).map(row).collect();
-            return self.paint(&session.output.format_grid(&header, &rows));
+            return self.paint(&self.output(session).format_grid(&header, &rows));
         }
         for assignment in list_targeted(stack) {
             let line = format!(
@@ -294,10 +300,15 @@ impl Display {
                 describe(stack, assignment)
             );
             if self.known.get(&assignment.agent_id) != Some(&line) {
-                write_progress(&format!("{}\n", line.replace(char::is_control, " ")));
+                note(&to_plain_line(&line));
                 self.known.insert(assignment.agent_id, line);
             }
         }
+    }
+
+    /// Returns the layout of the terminal behind standard error: the document on standard output has another width.
+    fn output(&self, session: &Session) -> Output {
+        Output { format: Format::Table, terminal: session.output.error_terminal, ..session.output }
     }
 
     /// Replaces the lines that were painted before.
@@ -312,7 +323,7 @@ impl Display {
         if self.noted.as_deref() != Some(error) {
             self.noted = Some(error.to_owned());
             self.painted_lines = 0;
-            write_progress(&format!("{error}; it is tried again\n"));
+            note(&to_plain_line(&format!("{error}; it is tried again")));
         }
     }
 }

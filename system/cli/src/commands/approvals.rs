@@ -9,6 +9,7 @@ use sindri_model::{AgentId, StackId};
 
 use crate::failure::Failure;
 use crate::output::{Cell, Column, Resource};
+use crate::plain::{to_plain_line, to_plain_text};
 use crate::session::Session;
 
 #[derive(Args)]
@@ -53,10 +54,11 @@ impl ApprovalRow {
     pub(crate) fn describe(&self) -> String {
         let Approval { id, state, decided_by, reasons, plan, .. } = &self.approval;
         let decider = decided_by.iter().map(|decider| format!("decided by {decider}\n"));
-        let reasons = reasons.iter().map(|reason| format!("- {reason}\n"));
+        let reasons = reasons.iter().map(|reason| format!("- {}\n", to_plain_line(reason)));
         let details: String = decider.chain(reasons).collect();
         let (stack, agent) = (&self.stack, &self.agent);
-        format!("approval {id} of stack {stack} on agent {agent} is {state}\n{details}\n{}\n", plan.trim_end())
+        let plan = plan.trim_end();
+        to_plain_text(&format!("approval {id} of stack {stack} on agent {agent} is {state}\n{details}\n{plan}\n"))
     }
 }
 

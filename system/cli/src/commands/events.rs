@@ -11,7 +11,8 @@ use tokio::time::sleep;
 
 use crate::failure::Failure;
 use crate::names::suggest;
-use crate::output::{Cell, Column, Format, Resource, Style, full_name, print_or_fail};
+use crate::output::{Cell, Column, Format, Resource, Style, full_name, note, print_or_fail};
+use crate::plain::to_plain_line;
 use crate::session::Session;
 
 /// Time between two requests of `--follow`.
@@ -102,7 +103,7 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
     let limit = usize::from(arguments.limit);
     let (newest, has_more) = session.client.list_newest_events(&query, limit).await?;
     if has_more {
-        eprintln!("only the newest {limit} events are shown: --limit shows more");
+        note(&format!("only the newest {limit} events are shown: --limit shows more"));
     }
     query.after = newest.first().map(|event| event.id);
     let mut events: Vec<EventRow> = newest.into_iter().map(EventRow).collect();
@@ -118,7 +119,7 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
                 query.after = page.last().map(|event| event.id).or(query.after);
                 print_new(session, &page.into_iter().map(EventRow).collect::<Vec<_>>())?;
             }
-            Err(error) if error.is_transient() => eprintln!("sindri: {error}; it is tried again"),
+            Err(error) if error.is_transient() => note(&to_plain_line(&format!("sindri: {error}; it is tried again"))),
             Err(error) => return Err(error.into()),
         }
     }
@@ -136,7 +137,7 @@ fn print_new(session: &Session, events: &[EventRow]) -> Result<(), Failure> {
                     (&row.0, row.outcome());
                 let line =
                     format!("{created_at:.0}  {agent_name}  {stack_name}  {sequence_id}  {outcome}  {}", row.message());
-                session.output.cut_line(&line.replace(char::is_control, " "))
+                session.output.cut_line(&to_plain_line(&line))
             }
         };
         print_or_fail(&format!("{line}\n"))?;

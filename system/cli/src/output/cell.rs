@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::age::format_age;
+use crate::plain::to_plain_line;
 
 /// Emphasis of a text on a terminal with colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +82,6 @@ impl Cell {
             Content::Text(text) => text.clone(),
             Content::Time(time) => format_age(*time, now),
         };
-        text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+        to_plain_line(&text)
     }
 }

@@ -11,6 +11,7 @@ use super::clusters::ClusterNames;
 use super::stacks::StackNames;
 use super::style::style_of_state;
 use crate::output::{Output, Style, format_age};
+use crate::plain::to_plain_line;
 
 /// Lines of one kind.
 const LINES_MAX: usize = 30;
@@ -41,7 +42,7 @@ fn format_lines(lines: Vec<Line>, output: &Output) -> String {
     let hidden = lines.len().saturating_sub(LINES_MAX);
     let more = if hidden == 0 { String::new() } else { format!("and {hidden} more; --output json has all\n") };
     let formatted = lines.iter().take(LINES_MAX).map(|Line { subject, style, text }| {
-        let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+        let text = to_plain_line(text);
         let wrapped = output.wrap_line(&format!("{subject} {text}"), WRAPPED_MAX);
         match wrapped.strip_prefix(subject.as_str()) {
             Some(rest) => format!("{}{rest}\n", style.paint(subject, output.terminal.has_colors)),
