@@ -78,7 +78,13 @@ fn run(Arguments { flags, command }: Arguments, matches: &ArgMatches) -> Result<
     let result = runtime.block_on(run_in_request(
         Some(traces::new_request()),
         || tracing::trace_span!(target: SPANS, "sindri", otel.kind = "client"),
-        command.run(&Invocation { flags: &flags, store: store.as_ref(), output, describe: Arguments::command }),
+        command.run(&Invocation {
+            flags: &flags,
+            store: store.as_ref(),
+            output,
+            clock: now,
+            describe: Arguments::command,
+        }),
     ));
     traces.into_iter().for_each(TraceExport::end);
     result

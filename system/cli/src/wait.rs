@@ -113,6 +113,9 @@ pub(crate) async fn follow(
     let mut clusters = Vec::new();
     let (kind, result) = loop {
         let is_over = Instant::now() >= deadline;
+        if let Err(failure) = session.refresh_login().await {
+            display.note(&failure.to_string());
+        }
         match read_status(session, stack, submitted).await {
             Ok(None) => break (WaitResult::Deleted, Err(deleted(stack))),
             Ok(Some(status)) => {

@@ -114,6 +114,7 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
     print_new(session, &events)?;
     loop {
         sleep(FOLLOW_INTERVAL).await;
+        session.refresh_login().await.unwrap_or_else(|failure| note(&format!("sindri: {}", failure.to_shown())));
         match session.client.list_named_events(&query).await {
             Ok(page) => {
                 query.after = page.last().map(|event| event.id).or(query.after);

@@ -104,6 +104,7 @@ async fn watch(session: &Session, stack: Option<StackId>) -> Result<(), Failure>
             Err(failure) => return Err(failure),
         }
         sleep(WATCH_INTERVAL).await;
+        session.refresh_login().await.unwrap_or_else(|failure| note(&format!("sindri: {}", failure.to_shown())));
     }
 }
 
