@@ -176,7 +176,8 @@ impl Reconciler<'_> {
 
     /// Reads the health of the objects, and stores the failures of those that are applied once.
     async fn update_health(&self, revision: &Revision, summary: &mut PassSummary, state: &mut StackState) {
-        state.health.update(self.cluster, std::mem::take(&mut summary.declared)).await;
+        let declared = std::mem::take(&mut summary.declared);
+        state.health.update(self.cluster, declared, summary.declares_nothing).await;
         let find_failure = |key: &ObjectKey| state.health.find_failure(key);
         let saved = state.cache.save_failures(self.cluster, revision.stack_id, find_failure).await;
         if let Err(error) = saved {
