@@ -10,8 +10,8 @@ use jiff::SignedDuration;
 use serde::Serialize;
 use sindri_client::ClientError;
 use sindri_model::wire::{
-    AgentStackStatus, AssignmentState, AssignmentStatus, ConditionStatus, Stack, StackOverview, StatusOverview,
-    condition,
+    AgentOverview, AgentStackStatus, AgentStatus, AssignmentState, AssignmentStatus, ConditionStatus, Stack,
+    StackOverview, StatusOverview, condition,
 };
 use sindri_model::{AgentId, Sequence};
 use tokio::time::{Instant, sleep};
@@ -272,17 +272,20 @@ struct Display {
     is_terminal: bool,
     painted_lines: usize,
     known: BTreeMap<AgentId, String>,
+    /// Inactive agents that were named.
+    inactive: BTreeSet<AgentId>,
     noted: Option<String>,
 }
 
 impl Display {
     fn new() -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        Self { is_terminal, painted_lines: 0, known: BTreeMap::new(), noted: None }
+        Self { is_terminal, painted_lines: 0, known: BTreeMap::new(), inactive: BTreeSet::new(), noted: None }
     }
 
     fn show(&mut self, session: &Session, overview: &StatusOverview, stack: &StackOverview) {
         self.noted = None;
+        self.name_inactive(overview, stack);
         let clusters = ClusterNames::new(&overview.agents);
         if self.is_terminal {
             let header = ["CLUSTER", "STATE", "CAUSE"].map(str::to_owned);
@@ -305,6 +308,21 @@ impl Display {
             if self.known.get(&assignment.agent_id) != Some(&line) {
                 note(&to_plain_line(&line));
                 self.known.insert(assignment.agent_id, line);
+            }
+        }
+    }
+
+    /// Says once of each inactive agent how it becomes active: the stack would not become ready.
+    fn name_inactive(&mut self, overview: &StatusOverview, stack: &StackOverview) {
+        let is_targeted =
+            |agent: &&AgentOverview| list_targeted(stack).any(|assignment| assignment.agent_id == agent.id);
+        for agent in overview.agents.iter().filter(is_targeted) {
+            if agent.status == AgentStatus::Inactive && self.inactive.insert(agent.id) {
+                self.painted_lines = 0;
+                let name = &agent.name;
+                note(&to_plain_line(&format!(
+                    "note: agent {name} is inactive and changes nothing: sindri agent activate {name}"
+                )));
             }
         }
     }

@@ -243,3 +243,15 @@ fn files_with_a_mark_or_without_a_line_break_are_joined_without_a_change() {
 fn checksum(text: &str) -> Value {
     serde_json::to_value(sindri_model::Checksum::compute(text)).unwrap()
 }
+
+#[test]
+fn a_wait_for_an_inactive_agent_says_once_how_it_becomes_active() {
+    let broker = Broker::start();
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    let file = broker.write_file("web.yaml", BUNDLE);
+    let apply =
+        ["apply", "web", "--create", "--target", "east", "--wait", "--timeout", "2s", "-f", file.to_str().unwrap()];
+    let late = expect_failure(&broker.run(&apply), 4);
+    let note = "note: agent east is inactive and changes nothing: sindri agent activate east\n";
+    assert_eq!(late.matches(note).count(), 1, "{late}");
+}
