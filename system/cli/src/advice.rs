@@ -1,10 +1,11 @@
 //! The next step after a request that failed.
 
 use http::StatusCode;
-use sindri_client::{ClientError, ConnectionFailure};
+use sindri_client::{ClientError, ConnectionFailure, is_secure_url};
 
 /// Advice for a code of the broker, which is more exact than that for the status.
-const BY_CODE: [(&str, &str); 14] = [
+const BY_CODE: [(&str, &str); 15] = [
+    ("token_expired", "log in again with sindri login"),
     ("key_expired", "an administrator replaces the key with sindri generator, agent or admin rotate-key"),
     ("read_only_key", "use the key of an administrator that may change things; sindri whoami shows whose key it is"),
     ("admin_required", "use the key of an administrator; sindri whoami shows whose key it is"),
@@ -60,7 +61,6 @@ fn advise_by_status(status: StatusCode) -> Option<&'static str> {
 }
 
 fn advise_unreachable(failure: ConnectionFailure, broker: &str) -> Option<String> {
-    let other_scheme = |from: &str, to: &str| format!("use {}", broker.replacen(from, to, 1));
     Some(match failure {
         ConnectionFailure::Refused => {
             "check that the broker runs, and the port in --broker, SINDRI_BROKER or the context".to_owned()
@@ -72,9 +72,18 @@ fn advise_unreachable(failure: ConnectionFailure, broker: &str) -> Option<String
             "set --broker-ca-file to the authority that issued the certificate, or use the name that it is for"
                 .to_owned()
         }
-        ConnectionFailure::NotTls => other_scheme("https://", "http://"),
+        ConnectionFailure::NotTls => {
+            let plain = broker.replacen("https://", "http://", 1);
+            // Another host may only claim that it has no TLS, to get the key.
+            if !is_secure_url(&plain) {
+                return Some(
+                    "check the port, and the proxies between: without TLS others could read the key".to_owned(),
+                );
+            }
+            format!("use {plain}")
+        }
         ConnectionFailure::NotHttp if broker.starts_with("http://") => {
-            format!("{} if the broker has TLS", other_scheme("http://", "https://"))
+            format!("use {} if the broker has TLS", broker.replacen("http://", "https://", 1))
         }
         ConnectionFailure::NotHttp | ConnectionFailure::Other => return None,
     })
@@ -131,7 +140,8 @@ mod tests {
             (ConnectionFailure::Refused, "http://a:1", "that the broker runs"),
             (ConnectionFailure::UnknownHost, "http://a:1", "name of the host"),
             (ConnectionFailure::Certificate, "https://a:1", "--broker-ca-file"),
-            (ConnectionFailure::NotTls, "https://a:1", "use http://a:1"),
+            (ConnectionFailure::NotTls, "https://127.0.0.1:1", "use http://127.0.0.1:1"),
+            (ConnectionFailure::NotTls, "https://a:1", "check the port"),
             (ConnectionFailure::NotHttp, "http://a:1", "use https://a:1 if"),
         ];
         for (failure, broker, part) in cases {

@@ -1,6 +1,7 @@
 //! The commands, and the place of each.
 
 use clap::Subcommand;
+use jiff::Timestamp;
 
 use crate::commands::decision::{self, Decision};
 use crate::commands::{
@@ -12,8 +13,8 @@ use crate::contexts::ContextStore;
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::output::Output;
-use crate::session::Session;
-use crate::settings::Settings;
+use crate::session::{Login, Session};
+use crate::settings::{Credential, Settings};
 
 /// A command.
 #[derive(Subcommand)]
@@ -99,6 +100,7 @@ pub(crate) struct Invocation<'a> {
     pub flags: &'a Flags,
     pub store: Option<&'a ContextStore>,
     pub output: Output,
+    pub clock: fn() -> Timestamp,
     /// Describes the whole command line.
     pub describe: fn() -> clap::Command,
 }
@@ -110,8 +112,10 @@ impl Command {
             Self::Broker(command) => {
                 let settings = invocation.select_settings()?;
                 let client = create_client(&settings, invocation.output.now.as_second()).await?;
-                let Settings { broker, context, .. } = settings;
-                command.run(&Session { client, broker, context, output: invocation.output }).await
+                let path = settings.token_file.filter(|_| matches!(settings.credential, Credential::Login));
+                let login = path.map(|path| Login { path, clock: invocation.clock });
+                let (broker, context) = (settings.broker, settings.context);
+                command.run(&Session { client, broker, context, output: invocation.output, login }).await
             }
             Self::Local(command) => command.run(invocation).await,
         }
@@ -126,9 +130,12 @@ impl Invocation<'_> {
 
 impl LocalCommand {
     async fn run(self, invocation: &Invocation<'_>) -> Result<(), Failure> {
-        let Invocation { flags, store, output, describe } = *invocation;
+        let Invocation { flags, store, output, describe, clock: _ } = *invocation;
         match self {
-            Self::Login(arguments) => login::run(&arguments, &token_path(&invocation.select_settings()?)?).await,
+            Self::Login(arguments) => {
+                let settings = invocation.select_settings()?;
+                login::run(&arguments, &settings.broker, &token_path(&settings)?).await
+            }
             Self::Logout => login::log_out(&token_path(&invocation.select_settings()?)?).await,
             Self::Context(command) => context::run(command, flags, store, output).await,
             Self::Version(arguments) => version::run(&arguments, &invocation.select_settings()?, output).await,

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use clap::Args;
 
 use crate::failure::Failure;
+use sindri_model::text::to_printable_lines;
 use crate::session::Session;
 
 /// Terminal of the process, also if its standard output and error are redirected.
@@ -29,16 +30,20 @@ impl Confirmation {
 
     /// Asks a person at the terminal, also if other output is redirected. The question says which broker is changed.
     pub(crate) fn ask(&self, session: &Session, question: &str) -> Result<(), Failure> {
-        if !self.is_asked() {
-            return Ok(());
-        }
-        let to_failure = |error: io::Error| {
-            Failure::Operation(format!("nothing was changed: the terminal cannot be asked ({error}); --yes answers"))
-        };
-        let terminal = File::options().read(true).write(true).open(TERMINAL).map_err(to_failure)?;
-        let question = format!("{}: {question}", session.describe_place());
-        let is_confirmed = ask_person(&question, &terminal, &terminal).map_err(to_failure)?;
+        let is_confirmed = self.ask_about(session, "", question)?;
         if is_confirmed { Ok(()) } else { Err(Failure::Operation("nothing was changed".to_owned())) }
+    }
+
+    /// Asks a person at the terminal after showing details there. Returns true if there is no question.
+    pub(crate) fn ask_about(&self, session: &Session, details: &str, question: &str) -> Result<bool, Failure> {
+        if !self.is_asked() {
+            return Ok(true);
+        }
+        let to_failure =
+            |error: io::Error| Failure::Operation(format!("the terminal cannot be asked ({error}); --yes answers"));
+        let terminal = File::options().read(true).write(true).open(TERMINAL).map_err(to_failure)?;
+        let question = format!("{details}{}: {question}", session.describe_place());
+        ask_person(&to_printable_lines(&question), &terminal, &terminal).map_err(to_failure)
     }
 }
 

@@ -62,7 +62,7 @@ async fn read_credential(settings: &Settings, now_seconds: i64) -> Result<String
         Credential::Login => {
             let missing =
                 "an access key is required: set --key-file or SINDRI_KEY, or use sindri login or sindri context";
-            let token = TokenFile::current_token(&token_path(settings)?, now_seconds).await?;
+            let token = TokenFile::current_token(&token_path(settings)?, &settings.broker, now_seconds).await?;
             token.ok_or_else(|| Failure::Usage(missing.to_owned()))
         }
         Credential::Missing(reason) => Err(Failure::Usage(reason.clone())),

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::advice::advise;
 use crate::exit::Exit;
+use sindri_model::text::{to_printable, to_printable_lines};
 
 /// A failed command. The message is one sentence, or one line per error in a file.
 #[derive(Debug, Error)]
@@ -30,6 +31,10 @@ pub(crate) enum Failure {
     /// A request failed.
     #[error("{0}")]
     Request(#[from] ClientError),
+    /// A request failed after a revision was submitted: the command has changed something, and invalid usage would say that it
+    /// has not.
+    #[error("the submission is stored, but: {0}")]
+    AfterSubmission(ClientError),
 }
 
 impl Failure {
@@ -42,7 +47,7 @@ impl Failure {
             Self::Changes(_) => Exit::Changes,
             Self::Interrupted => Exit::Interrupted,
             Self::Request(error) if !error.is_transient() => Exit::Usage,
-            Self::Operation(_) | Self::Request(_) => Exit::Failed,
+            Self::Operation(_) | Self::Request(_) | Self::AfterSubmission(_) => Exit::Failed,
         }
     }
 
@@ -56,7 +61,30 @@ impl Failure {
         match self {
             Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) => None,
             Self::Replaced(_) | Self::Changes(_) | Self::Interrupted => None,
-            Self::Request(error) => advise(error),
+            Self::Request(error) | Self::AfterSubmission(error) => advise(error),
+        }
+    }
+
+    /// Returns the same failure of a step that follows a submission.
+    pub(crate) fn after_submission(self) -> Self {
+        match self {
+            Self::Request(error) => Self::AfterSubmission(error),
+            Self::Usage(message) => Self::Operation(format!("the submission is stored, but: {message}")),
+            other => other,
+        }
+    }
+
+    /// Returns the message for a terminal. Errors in a file have a line each; any other message is one line, so that a
+    /// report of an agent cannot add lines to it.
+    pub(crate) fn to_shown(&self) -> String {
+        match self {
+            Self::Usage(_) | Self::Request(_) => to_printable_lines(&self.to_string()),
+            Self::Operation(_)
+            | Self::Timeout(_)
+            | Self::Replaced(_)
+            | Self::Changes(_)
+            | Self::Interrupted
+            | Self::AfterSubmission(_) => to_printable(&self.to_string()),
         }
     }
 }

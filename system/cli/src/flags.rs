@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 
@@ -40,16 +41,16 @@ pub(crate) struct Flags {
     #[arg(long, global = true, env = BROKER, value_name = "URL")]
     pub broker: Option<String>,
     /// Certificate authorities in PEM for the broker's certificate, instead of those that this machine trusts.
-    #[arg(long, global = true, env = BROKER_CA_FILE, value_name = "FILE")]
+    #[arg(long, global = true, env = BROKER_CA_FILE, value_name = "FILE", value_parser = path())]
     pub broker_ca_file: Option<PathBuf>,
     /// Access key. Other users of the machine can see it on the command line: use the variable or a file.
     #[arg(long, global = true, env = KEY, hide_env_values = true, value_name = "KEY")]
     pub key: Option<String>,
     /// File with the access key.
-    #[arg(long, global = true, env = KEY_FILE, value_name = "FILE")]
+    #[arg(long, global = true, env = KEY_FILE, value_name = "FILE", value_parser = path())]
     pub key_file: Option<PathBuf>,
     /// File with the token of `sindri login`, which is used if there is no access key.
-    #[arg(long, global = true, env = TOKEN_FILE, value_name = "FILE")]
+    #[arg(long, global = true, env = TOKEN_FILE, value_name = "FILE", value_parser = path())]
     pub token_file: Option<PathBuf>,
     /// Format of the output.
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
@@ -81,9 +82,9 @@ impl Flags {
             if !self.variables.contains(CONTEXT) {
                 return Err(Failure::Usage("--context is empty: name a context".to_owned()));
             }
-            // A variable of CI that is not set is empty.
             self.drop_variable(CONTEXT);
         }
+        self.drop_empty()?;
         if self.context.is_some() && !self.variables.contains(CONTEXT) {
             for (_, name) in SELECTING {
                 self.drop_variable(name);
@@ -112,6 +113,23 @@ impl Flags {
         Ok(())
     }
 
+    /// Drops variables without a value: a variable of CI that is not set is empty.
+    fn drop_empty(&mut self) -> Result<(), Failure> {
+        let is_empty = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str().is_empty());
+        let empty = [
+            (BROKER, "--broker", self.broker.as_deref() == Some("")),
+            (BROKER_CA_FILE, "--broker-ca-file", is_empty(&self.broker_ca_file)),
+            (KEY_FILE, "--key-file", is_empty(&self.key_file)),
+            (TOKEN_FILE, "--token-file", is_empty(&self.token_file)),
+        ];
+        for (variable, flag, _) in empty.into_iter().filter(|(.., is_empty)| *is_empty) {
+            if !self.drop_variable(variable) {
+                return Err(Failure::Usage(format!("{flag} is empty")));
+            }
+        }
+        Ok(())
+    }
+
     /// Drops the value of a variable; returns false if it is not used.
     fn drop_variable(&mut self, name: &str) -> bool {
         if !self.variables.remove(name) {
@@ -133,18 +151,29 @@ impl Flags {
         CREDENTIALS.into_iter().find(|name| self.variables.contains(name))
     }
 
+    /// Returns the variable that has the access key or its file; `None` if it was typed, or if there is none.
+    pub(crate) fn key_variable(&self) -> Option<&'static str> {
+        [KEY, KEY_FILE].into_iter().find(|name| self.variables.contains(name))
+    }
+
     /// Returns a note that variables replace the current context, if there are any.
     pub(crate) fn describe_override(&self) -> Option<String> {
-        let names: Vec<&str> = self.variables.iter().copied().filter(|name| *name != BROKER_CA_FILE).collect();
+        let is_context_ignored = self.variables.contains(CONTEXT) && self.variables.contains(BROKER);
+        let is_named = |name: &&str| *name != BROKER_CA_FILE && !(is_context_ignored && *name == CONTEXT);
+        let names: Vec<&str> = self.variables.iter().copied().filter(is_named).collect();
         let (last, others) = names.split_last()?;
         let (names, are) = match others {
             [] => ((*last).to_owned(), "is"),
             others => (format!("{} and {last}", others.join(", ")), "are"),
         };
-        Some(format!(
-            "{names} {are} set and used instead of the current context; --context NAME is used instead of them"
-        ))
+        let replaced = if is_context_ignored { CONTEXT } else { "the current context" };
+        Some(format!("{names} {are} set and used instead of {replaced}; --context NAME is used instead of them"))
     }
+}
+
+/// Parses a path that may be empty: an empty variable is dropped later.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// Returns true if two URLs are those of one broker.

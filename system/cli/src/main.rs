@@ -9,6 +9,7 @@ mod commands;
 mod confirm;
 mod connect;
 mod contexts;
+mod duration;
 mod environment;
 mod exit;
 mod failure;
@@ -45,7 +46,8 @@ use contexts::ContextStore;
 use environment::Environment;
 use exit::Exit;
 use failure::Failure;
-use output::{Output, Terminal};
+use output::{Output, Terminal, note};
+use sindri_model::text::to_printable;
 
 fn main() -> ExitCode {
     let matches = Arguments::command().get_matches();
@@ -53,9 +55,9 @@ fn main() -> ExitCode {
     match run(arguments, &matches) {
         Ok(()) => Exit::Success.into(),
         Err(failure) => {
-            eprintln!("sindri: {failure}");
+            note(&format!("sindri: {}", failure.to_shown()));
             if let Some(advice) = failure.advice() {
-                eprintln!("next: {advice}");
+                note(&format!("next: {}", to_printable(&advice)));
             }
             failure.exit().into()
         }
@@ -66,14 +68,22 @@ fn run(Arguments { flags, command }: Arguments, matches: &ArgMatches) -> Result<
     let environment = Environment::read();
     let flags = flags.resolve(matches, &environment)?;
     let store = environment.config_directory().map(ContextStore::new);
-    let output = Output { format: flags.output, terminal: Terminal::detect(&environment), now: now() };
+    let terminal = Terminal::detect(&std::io::stdout(), &environment);
+    let error_terminal = Terminal::detect(&std::io::stderr(), &environment);
+    let output = Output { format: flags.output, terminal, error_terminal, now: now() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Operation(format!("cannot start the runtime: {error}")))?;
     let traces = traces::start_traces(flags.otlp_endpoint.as_deref())?;
     let result = runtime.block_on(run_in_request(
         Some(traces::new_request()),
         || tracing::trace_span!(target: SPANS, "sindri", otel.kind = "client"),
-        command.run(&Invocation { flags: &flags, store: store.as_ref(), output, describe: Arguments::command }),
+        command.run(&Invocation {
+            flags: &flags,
+            store: store.as_ref(),
+            output,
+            clock: now,
+            describe: Arguments::command,
+        }),
     ));
     traces.into_iter().for_each(TraceExport::end);
     result

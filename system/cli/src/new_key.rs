@@ -3,33 +3,90 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use sindri_model::wire::{Admin, RotatePakRequest};
 
+use crate::duration::parse_duration;
 use crate::failure::Failure;
-use crate::output::{Format, Output, Resource, full_name, print_or_fail};
+use crate::output::{Format, Output, Resource, full_name, note, print_or_fail};
 use crate::private_file;
+
+/// Seconds for which the old key of the command itself stays valid unless another time is set.
+const OWN_GRACE_SECONDS: u32 = 10 * 60;
+/// Longest time for which an old key stays valid.
+const GRACE_MAX: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Validity of the old and of the new key.
 #[derive(Args, Debug)]
 pub(crate) struct Rotation {
     /// Time for which the old key stays valid, such as 1h or 30m; by default it ends at once.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_grace)]
     keep_old_for: Option<SignedDuration>,
-    /// Time from which the new key is invalid, such as 2027-01-31T12:00:00Z.
+    /// Time from which the new key is invalid, such as 2027-01-31T12:00:00Z, or `never`. The end of the old key does not count.
     #[arg(long, value_name = "TIME")]
-    expires_at: Option<Timestamp>,
+    expires_at: Option<Expiry>,
 }
 
 impl Rotation {
     /// Returns the request to replace a key.
-    pub(crate) fn to_request(&self) -> Result<RotatePakRequest, Failure> {
-        let grace = self.keep_old_for.map(|time| u32::try_from(time.as_secs())).transpose();
-        let grace_seconds = grace.map_err(|_| Failure::Usage("--keep-old-for must not be negative".to_owned()))?;
-        Ok(RotatePakRequest { grace_seconds, key_expires_at: self.expires_at })
+    pub(crate) fn to_request(&self) -> RotatePakRequest {
+        let grace_seconds = self.keep_old_for.and_then(|time| u32::try_from(time.as_secs()).ok());
+        let key_expires_at = self.expires_at.and_then(|expiry| match expiry {
+            Expiry::Never => None,
+            Expiry::At(time) => Some(time),
+        });
+        RotatePakRequest { grace_seconds, key_expires_at }
+    }
+
+    /// Returns the request to replace the key that the command uses. The old one stays valid for some minutes: a new one
+    /// that does not arrive would lock the only administrator out.
+    pub(crate) fn to_own_request(&self) -> RotatePakRequest {
+        let request = self.to_request();
+        if self.keep_old_for.is_none() {
+            note("note: the old key stays valid for ten minutes; --keep-old-for 0s ends it at once");
+        }
+        RotatePakRequest { grace_seconds: request.grace_seconds.or(Some(OWN_GRACE_SECONDS)), ..request }
+    }
+
+    /// Refuses to replace a key that has an end by one without, unless that is asked for.
+    pub(crate) fn check_end(&self, owner: &str, old_end: Option<Timestamp>) -> Result<(), Failure> {
+        let Some(end) = old_end.filter(|_| self.expires_at.is_none()) else { return Ok(()) };
+        Err(Failure::Usage(format!(
+            "the key of {owner} ends at {end}, and the new one would not end: set --expires-at to its end, or to never"
+        )))
+    }
+
+    /// Says that the new key has no end, if nothing was said about it.
+    pub(crate) fn note_end(&self) {
+        if self.expires_at.is_none() {
+            note("note: the new key does not expire; --expires-at TIME gives it an end");
+        }
+    }
+}
+
+fn parse_grace(text: &str) -> Result<SignedDuration, String> {
+    parse_duration(text, GRACE_MAX)
+}
+
+/// End of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expiry {
+    Never,
+    At(Timestamp),
+}
+
+impl FromStr for Expiry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Self::Never);
+        }
+        text.parse().map(Self::At).map_err(|_| "it is neither a time such as 2027-01-31T12:00:00Z nor never".to_owned())
     }
 }
 

@@ -16,7 +16,8 @@ const OTHERS: u32 = 0o077;
 pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        // A home directory such as /dev/null has no files either.
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => return Ok(None),
         Err(error) => return Err(error),
     };
     let mut content = Vec::new();

@@ -7,6 +7,7 @@ use sindri_process::Signals;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
+use crate::output::note;
 
 /// Limit on the length of a secret.
 const BYTES_MAX: u64 = 16 * 1024;
@@ -20,8 +21,8 @@ pub(crate) async fn read_secret(prompt: &str) -> Result<Option<String>, Failure>
     }
     let signals = Signals::listen().map_err(to_failure)?;
     let hidden = HiddenInput::start().map_err(to_failure)?;
-    eprint!("{prompt}");
-    io::stderr().flush().map_err(to_failure)?;
+    let mut shown = io::stderr();
+    write!(shown, "{prompt}").and_then(|()| shown.flush()).map_err(to_failure)?;
     let typed = read_on_thread();
     let secret = tokio::select! {
         biased; // An interruption counts more than a line that was typed at the same time.
@@ -29,7 +30,7 @@ pub(crate) async fn read_secret(prompt: &str) -> Result<Option<String>, Failure>
         line = typed => line.unwrap_or(Ok(None)).map_err(to_failure),
     };
     drop(hidden);
-    eprintln!();
+    note("");
     secret
 }
 

@@ -36,7 +36,12 @@ pub(crate) struct Settings {
 impl Settings {
     /// Selects the settings. Without a store there is neither a context nor a default file of tokens.
     pub(crate) fn select(flags: &Flags, store: Option<&ContextStore>) -> Result<Self, Failure> {
-        let file = store.map_or_else(|| Ok(ContextFile::default()), ContextStore::read)?;
+        let is_complete = flags.context.is_none() && flags.broker.is_some() && find_key(flags).is_some();
+        let file = match store.map_or_else(|| Ok(ContextFile::default()), ContextStore::read) {
+            // A directory that cannot be read does not matter to a command that needs no context.
+            Err(_) if is_complete => ContextFile::default(),
+            read => read?,
+        };
         let selected = file.select(flags.context.as_deref())?;
         let default = || selected.map_or(BROKER_DEFAULT, |(_, context)| context.broker.as_str()).to_owned();
         let broker = flags.broker.clone().unwrap_or_else(default);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::file_lock::FileLock;
+use crate::flags::is_same_broker;
 use crate::oidc::{Provider, Tokens};
 use crate::private_file;
 
@@ -17,6 +18,9 @@ const MARGIN_SECONDS: i64 = 30;
 /// Content of the file.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct TokenFile {
+    /// URL of the broker for which the login was made; `None` in a file of an earlier version.
+    #[serde(default)]
+    broker: Option<String>,
     issuer: String,
     client_id: String,
     token_endpoint: String,
@@ -33,9 +37,10 @@ struct Expiry {
 
 impl TokenFile {
     /// Creates the content from the tokens of a login.
-    pub(crate) fn new(provider: &Provider, client_id: &str, tokens: Tokens) -> Result<Self, Failure> {
+    pub(crate) fn new(broker: &str, provider: &Provider, client_id: &str, tokens: Tokens) -> Result<Self, Failure> {
         let missing = || Failure::Usage("the provider has issued no ID token: request the scope openid".to_owned());
         Ok(Self {
+            broker: Some(broker.to_owned()),
             issuer: provider.issuer.clone(),
             client_id: client_id.to_owned(),
             token_endpoint: provider.token_endpoint.clone(),
@@ -55,6 +60,20 @@ impl TokenFile {
         parsed.map(Some).map_err(|_| to_failure("it is damaged; run sindri login again".to_owned()))
     }
 
+    /// Reads the file, and refuses it for another broker than that of the login.
+    fn read_for(path: &Path, broker: &str) -> Result<Option<Self>, Failure> {
+        let Some(file) = Self::read(path)? else { return Ok(None) };
+        let reason = match &file.broker {
+            Some(own) if is_same_broker(own, broker) => return Ok(Some(file)),
+            Some(own) => format!("is for {own}, and not for {broker}"),
+            None => "does not say for which broker it is".to_owned(),
+        };
+        let path = path.display();
+        Err(Failure::Usage(format!(
+            "the login in {path} {reason}: run sindri login with this --broker, or set --key-file"
+        )))
+    }
+
     /// Writes the file, readable by its owner only, in place of the one before.
     pub(crate) fn save(&self, lock: &FileLock) -> Result<(), Failure> {
         let to_failure =
@@ -63,16 +82,17 @@ impl TokenFile {
         private_file::replace(lock, &content).map_err(|error| to_failure(error.to_string()))
     }
 
-    /// Returns the token for the broker, and replaces it before if it has expired; `None` if there is no file.
-    pub(crate) async fn current_token(path: &Path, now: i64) -> Result<Option<String>, Failure> {
-        match Self::read(path)? {
+    /// Returns the token for this broker, and replaces it before if it has expired; `None` if there is no file. The token of a
+    /// login is for the broker of the login: another one could use it there.
+    pub(crate) async fn current_token(path: &Path, broker: &str, now: i64) -> Result<Option<String>, Failure> {
+        match Self::read_for(path, broker)? {
             None => return Ok(None),
             Some(file) if file.is_current(now) => return Ok(Some(file.id_token)),
             Some(_) => {}
         }
         // A refresh token is often valid once: one command exchanges it, and those that have waited read the result.
         let lock = FileLock::acquire(path).await?;
-        match Self::read(path)? {
+        match Self::read_for(path, broker)? {
             None => Ok(None),
             Some(file) if file.is_current(now) => Ok(Some(file.id_token)),
             Some(file) => file.exchange(&lock).await.map(Some),
@@ -125,6 +145,7 @@ mod tests {
     use crate::file_lock::with_suffix;
 
     const NOW: i64 = 1_700_000_000;
+    const BROKER: &str = "https://broker.example";
 
     fn id_token(end: i64) -> String {
         format!("e30.{}.a", URL_SAFE_NO_PAD.encode(json!({"exp": end}).to_string()))
@@ -160,6 +181,7 @@ mod tests {
         /// Returns a file whose ID token has expired.
         fn expired_file(&self) -> TokenFile {
             TokenFile {
+                broker: Some(BROKER.to_owned()),
                 issuer: self.url.clone(),
                 client_id: "sindri".to_owned(),
                 token_endpoint: format!("{}/token", self.url),
@@ -204,7 +226,8 @@ mod tests {
         let endpoint = Endpoint::start(vec![(200, tokens), (400, json!({"error": "invalid_grant"}))]).await;
         let directory = tempfile::tempdir().unwrap();
         let path = save(&endpoint.expired_file(), directory.path()).await;
-        let (one, other) = tokio::join!(TokenFile::current_token(&path, NOW), TokenFile::current_token(&path, NOW));
+        let (one, other) =
+            tokio::join!(TokenFile::current_token(&path, BROKER, NOW), TokenFile::current_token(&path, BROKER, NOW));
         assert_eq!((one.unwrap(), other.unwrap()), (Some(id_token(NOW + 300)), Some(id_token(NOW + 300))));
         let requests = endpoint.requests.lock().unwrap();
         assert_eq!(requests.len(), 1);
@@ -213,11 +236,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_token_is_for_the_broker_of_its_login_and_is_not_even_exchanged_for_another() {
+        let endpoint = Endpoint::start(Vec::new()).await;
+        let directory = tempfile::tempdir().unwrap();
+        let current = TokenFile { id_token: id_token(NOW + 300), ..endpoint.expired_file() };
+        for file in [endpoint.expired_file(), current] {
+            let path = save(&file, directory.path()).await;
+            let refused = TokenFile::current_token(&path, "https://other.example", NOW).await.unwrap_err().to_string();
+            assert!(refused.contains("is for https://broker.example, and not for https://other.example"), "{refused}");
+        }
+        let path = save(&TokenFile { broker: None, ..endpoint.expired_file() }, directory.path()).await;
+        let refused = TokenFile::current_token(&path, BROKER, NOW).await.unwrap_err().to_string();
+        assert!(refused.contains("does not say for which broker it is: run sindri login"), "{refused}");
+        assert!(endpoint.requests.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
     async fn a_new_refresh_token_is_stored_also_without_an_id_token() {
         let endpoint = Endpoint::start(vec![(200, json!({"refresh_token": "second"}))]).await;
         let directory = tempfile::tempdir().unwrap();
         let path = save(&endpoint.expired_file(), directory.path()).await;
-        TokenFile::current_token(&path, NOW).await.unwrap_err();
+        TokenFile::current_token(&path, BROKER, NOW).await.unwrap_err();
         assert_eq!(TokenFile::read(&path).unwrap().unwrap().refresh_token.as_deref(), Some("second"));
     }
 

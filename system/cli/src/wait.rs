@@ -1,5 +1,6 @@
 //! Follows a submission on every cluster until it is ready, has failed, or the time is over.
 
+use sindri_model::text::to_printable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 use std::slice;
@@ -9,21 +10,23 @@ use clap::Args;
 use jiff::SignedDuration;
 use serde::Serialize;
 use sindri_client::ClientError;
-use sindri_model::text::to_printable;
 use sindri_model::wire::{
-    AgentStackStatus, AssignmentState, AssignmentStatus, ConditionStatus, Stack, StackOverview, StatusOverview,
-    condition,
+    AgentOverview, AgentStackStatus, AgentStatus, AssignmentState, AssignmentStatus, ConditionStatus, Stack,
+    StackOverview, StatusOverview, condition,
 };
 use sindri_model::{AgentId, Sequence};
 use tokio::time::{Instant, sleep};
 
+use crate::duration::parse_duration;
 use crate::failure::Failure;
-use crate::output::Cell;
+use crate::output::{Cell, Format, Output, note};
 use crate::session::Session;
 use crate::status::{ClusterNames, GeneratorNames, StackNames, describe_cause, style_of_state};
 
 /// Time between two requests.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Longest wait that may be asked for.
+const TIMEOUT_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Request to follow a submission, and the limit on its time.
 #[derive(Args)]
@@ -33,8 +36,12 @@ pub(crate) struct Wait {
     #[arg(long)]
     wait: bool,
     /// Longest wait, such as 90s, 10m or 1h.
-    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "wait")]
+    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "wait", value_parser = parse_timeout)]
     timeout: SignedDuration,
+}
+
+fn parse_timeout(text: &str) -> Result<SignedDuration, String> {
+    parse_duration(text, TIMEOUT_MAX)
 }
 
 /// Result of a wait.
@@ -101,13 +108,14 @@ pub(crate) async fn follow(
     if !arguments.wait {
         return Ok(None);
     }
-    let timeout = Duration::try_from(arguments.timeout);
-    let timeout = timeout.map_err(|_| Failure::Usage("--timeout must not be negative".to_owned()))?;
-    let deadline = Instant::now() + timeout;
+    let deadline = Instant::now() + arguments.timeout.unsigned_abs();
     let mut display = Display::new();
     let mut clusters = Vec::new();
     let (kind, result) = loop {
         let is_over = Instant::now() >= deadline;
+        if let Err(failure) = session.refresh_login().await {
+            display.note(&failure.to_string());
+        }
         match read_status(session, stack, submitted).await {
             Ok(None) => break (WaitResult::Deleted, Err(deleted(stack))),
             Ok(Some(status)) => {
@@ -119,7 +127,7 @@ pub(crate) async fn follow(
                 }
             }
             Err(error) if error.is_transient() && !is_over => display.note(&error.to_string()),
-            Err(error) => break (WaitResult::Unknown, Err(error.into())),
+            Err(error) => break (WaitResult::Unknown, Err(Failure::AfterSubmission(error))),
         }
         sleep(INTERVAL).await;
     };
@@ -264,17 +272,20 @@ struct Display {
     is_terminal: bool,
     painted_lines: usize,
     known: BTreeMap<AgentId, String>,
+    /// Inactive agents that were named.
+    inactive: BTreeSet<AgentId>,
     noted: Option<String>,
 }
 
 impl Display {
     fn new() -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        Self { is_terminal, painted_lines: 0, known: BTreeMap::new(), noted: None }
+        Self { is_terminal, painted_lines: 0, known: BTreeMap::new(), inactive: BTreeSet::new(), noted: None }
     }
 
     fn show(&mut self, session: &Session, overview: &StatusOverview, stack: &StackOverview) {
         self.noted = None;
+        self.name_inactive(overview, stack);
         let clusters = ClusterNames::new(&overview.agents);
         if self.is_terminal {
             let header = ["CLUSTER", "STATE", "CAUSE"].map(str::to_owned);
@@ -284,7 +295,7 @@ impl Display {
                 vec![Cell::text(clusters.get(assignment.agent_id)), state, Cell::text(cause.trim_start_matches(": "))]
             };
             let rows: Vec<Vec<Cell>> = list_targeted(stack).map(row).collect();
-            return self.paint(&session.output.format_grid(&header, &rows));
+            return self.paint(&self.output(session).format_grid(&header, &rows));
         }
         for assignment in list_targeted(stack) {
             let line = format!(
@@ -295,10 +306,30 @@ impl Display {
                 describe(stack, assignment)
             );
             if self.known.get(&assignment.agent_id) != Some(&line) {
-                write_progress(&format!("{}\n", to_printable(&line)));
+                note(&to_printable(&line));
                 self.known.insert(assignment.agent_id, line);
             }
         }
+    }
+
+    /// Says once of each inactive agent how it becomes active: the stack would not become ready.
+    fn name_inactive(&mut self, overview: &StatusOverview, stack: &StackOverview) {
+        let is_targeted =
+            |agent: &&AgentOverview| list_targeted(stack).any(|assignment| assignment.agent_id == agent.id);
+        for agent in overview.agents.iter().filter(is_targeted) {
+            if agent.status == AgentStatus::Inactive && self.inactive.insert(agent.id) {
+                self.painted_lines = 0;
+                let name = &agent.name;
+                note(&to_printable(&format!(
+                    "note: agent {name} is inactive and changes nothing: sindri agent activate {name}"
+                )));
+            }
+        }
+    }
+
+    /// Returns the layout of the terminal behind standard error: the document on standard output has another width.
+    fn output(&self, session: &Session) -> Output {
+        Output { format: Format::Table, terminal: session.output.error_terminal, ..session.output }
     }
 
     /// Replaces the lines that were painted before.
@@ -313,7 +344,7 @@ impl Display {
         if self.noted.as_deref() != Some(error) {
             self.noted = Some(error.to_owned());
             self.painted_lines = 0;
-            write_progress(&format!("{error}; it is tried again\n"));
+            note(&to_printable(&format!("{error}; it is tried again")));
         }
     }
 }

@@ -45,7 +45,8 @@ fn classify(error: &(dyn Error + 'static)) -> Option<ConnectionFailure> {
         };
     }
     if let Some(error) = error.downcast_ref::<hyper::Error>() {
-        return (error.is_parse() || error.is_incomplete_message()).then_some(ConnectionFailure::NotHttp);
+        // A connection that is closed without a response says nothing about TLS: the broker may be restarting.
+        return error.is_parse().then_some(ConnectionFailure::NotHttp);
     }
     let error = error.downcast_ref::<io::Error>()?;
     if error.kind() == io::ErrorKind::ConnectionRefused {

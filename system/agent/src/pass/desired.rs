@@ -80,6 +80,11 @@ pub enum Goal {
 }
 
 impl Goal {
+    /// Returns true if a revision declares no object; false for a removal.
+    pub fn declares_nothing(&self) -> bool {
+        matches!(self, Self::Present(objects) if objects.is_empty())
+    }
+
     /// Returns the declared objects; none for a removal.
     pub fn objects(&self) -> &[Arc<DesiredObject>] {
         match self {

@@ -122,9 +122,15 @@ impl Pass<'_> {
             let before = cache.last_applied.take();
             cache.last_applied = Some(merge_applied(desired, before, &live, result.applied));
             let (unreadable, was_applied) = (unreadable.into_errors(), inventory.applied == Some(desired.position));
-            let summary =
-                PassSummary { is_suspended, was_applied, drifted, declared, unreadable, ..PassSummary::default() };
-            return Ok(summary);
+            return Ok(PassSummary {
+                is_suspended,
+                was_applied,
+                drifted,
+                declared,
+                declares_nothing: desired.goal.declares_nothing(),
+                unreadable,
+                ..PassSummary::default()
+            });
         }
         let mut approval = ApprovalDecision::NotNeeded;
         let excess = find_excess(&plan, inputs, desired, &self.policy.brake);
@@ -223,6 +229,7 @@ impl Pass<'_> {
             drifted,
             held,
             declared,
+            declares_nothing: desired.goal.declares_nothing(),
             rewritten_fields,
             released,
             is_suspended,

@@ -29,6 +29,8 @@ pub struct PassSummary {
     pub held: Option<HoldMessage>,
     /// Declared objects as the pass left them.
     pub declared: Vec<DeclaredObject>,
+    /// True if the revision declares no object. False also for a pass that ended before it had looked at every object.
+    pub declares_nothing: bool,
     /// Fields that the cluster rewrites at every apply: object and path.
     pub rewritten_fields: Vec<(Arc<ObjectKey>, String)>,
     /// Objects that were kept and do not belong to the stack any more.

@@ -31,6 +31,8 @@ pub struct StackHealth {
     objects: BTreeMap<Arc<ObjectKey>, ObjectHealth>,
     /// First failed read of the last update.
     read_error: Option<String>,
+    /// True if the revision of the last update declares no object.
+    declares_nothing: bool,
 }
 
 #[derive(Debug)]
@@ -44,7 +46,8 @@ struct ObjectHealth {
 
 impl StackHealth {
     /// Reads the objects that changed since the last update or are not ready, and the pods of those that are not ready.
-    pub async fn update(&mut self, cluster: &Cluster, declared: Vec<DeclaredObject>) {
+    pub async fn update(&mut self, cluster: &Cluster, declared: Vec<DeclaredObject>, declares_nothing: bool) {
+        self.declares_nothing = declares_nothing;
         if !self.objects.is_empty() {
             let keys: BTreeSet<&ObjectKey> = declared.iter().map(|declared| &*declared.object.key).collect();
             self.objects.retain(|key, _| keys.contains(&**key));
@@ -137,6 +140,10 @@ impl StackHealth {
             let (status, reason) = (ConditionStatus::Unknown, "NotSeen".to_owned());
             return ReadyCondition { status, reason, message: error.clone() };
         }
+        if self.declares_nothing {
+            let (status, reason) = (ConditionStatus::True, "Ready".to_owned());
+            return ReadyCondition { status, reason, message: "the revision declares no object".to_owned() };
+        }
         let summary = self.summary();
         let (status, reason) = match summary.status {
             OverallHealth::Healthy => (ConditionStatus::True, "Ready"),
@@ -222,4 +229,22 @@ async fn read_health(
     let resource_version = object["metadata"]["resourceVersion"].as_str().map(ToOwned::to_owned);
     let is_waited_for = declared.is_waited_for();
     Ok(Some((declared.key.clone(), ObjectHealth { resource_version, assessed, is_waited_for })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_without_objects_is_ready_and_one_whose_objects_are_not_known_is_not() {
+        assert_eq!(StackHealth::default().ready_condition().status, ConditionStatus::Unknown);
+        let empty = StackHealth { declares_nothing: true, ..StackHealth::default() };
+        let ReadyCondition { status, reason, message } = empty.ready_condition();
+        assert_eq!(
+            (status, reason.as_str(), message.as_str()),
+            (ConditionStatus::True, "Ready", "the revision declares no object")
+        );
+        let unread = StackHealth { read_error: Some("no answer".to_owned()), ..empty };
+        assert_eq!(unread.ready_condition().status, ConditionStatus::Unknown);
+    }
 }

@@ -198,7 +198,8 @@ impl Reconciler<'_> {
 
     /// Reads the health of the objects, and stores the results of those that are applied once.
     async fn update_health(&self, revision: &Revision, summary: &mut PassSummary, state: &mut StackState) {
-        state.health.update(self.cluster, std::mem::take(&mut summary.declared)).await;
+        let declared = std::mem::take(&mut summary.declared);
+        state.health.update(self.cluster, declared, summary.declares_nothing).await;
         let find_result = |key: &ObjectKey| state.health.find_result(key);
         let saved = state.cache.save_results(self.cluster, revision.stack_id, find_result).await;
         if let Err(error) = saved {

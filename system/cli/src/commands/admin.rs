@@ -16,7 +16,8 @@ pub(crate) enum Command {
     List,
     /// Create an administrator and print its key, which cannot be printed again.
     Create(Create),
-    /// Replace the key of an administrator and print the new one, which cannot be printed again.
+    /// Replace the key of an administrator and print the new one, which cannot be printed again. The key that the command uses
+    /// stays valid for ten minutes.
     RotateKey(RotateKey),
     /// Delete an administrator. Its key becomes invalid.
     Delete(Delete),
@@ -73,14 +74,18 @@ async fn create(session: &Session, arguments: Create) -> Result<(), Failure> {
 }
 
 async fn rotate_key(session: &Session, arguments: &RotateKey) -> Result<(), Failure> {
-    let (client, request) = (&session.client, arguments.rotation.to_request()?);
+    let (client, rotation) = (&session.client, &arguments.rotation);
     let Some(name) = &arguments.admin else {
         let printer = arguments.key.prepare(session.output)?;
-        return printer.print_key(&client.rotate_own_admin_key(&request).await?);
+        let key = client.rotate_own_admin_key(&rotation.to_own_request()).await?;
+        rotation.note_end();
+        return printer.print_key(&key);
     };
     let admin = names::find_admin(client, name).await?;
+    rotation.check_end(&format!("administrator {}", admin.name), admin.key_expires_at)?;
     let printer = arguments.key.prepare(session.output)?;
-    let rotated = client.rotate_admin_key(admin.id, &request).await?;
+    let rotated = client.rotate_admin_key(admin.id, &rotation.to_request()).await?;
+    rotation.note_end();
     printer.print(&rotated.admin, &format!("administrator {} has a new key", admin.name), &rotated.pak)
 }
 

@@ -1,6 +1,7 @@
 //! `sindri agent`: agents, one per cluster.
 
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use sindri_model::wire::{AgentStatus, CreateAgentRequest, UpdateAgentRequest};
 
 use crate::commands::agent_labels;
@@ -52,6 +53,9 @@ pub(crate) struct Create {
     /// Name of its cluster.
     #[arg(long)]
     cluster: String,
+    /// Time from which the key is invalid, such as 2027-01-31T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<Timestamp>,
     #[command(flatten)]
     key: KeyDestination,
 }
@@ -102,17 +106,17 @@ async fn show(session: &Session, agent: &str) -> Result<(), Failure> {
 }
 
 async fn rotate_key(session: &Session, arguments: &RotateKey) -> Result<(), Failure> {
-    let request = arguments.rotation.to_request()?;
     let agent = names::find_agent(&session.client, &arguments.agent.agent).await?;
     let printer = arguments.key.prepare(session.output)?;
-    let rotated = session.client.rotate_agent_key(agent.id, &request).await?;
+    let rotated = session.client.rotate_agent_key(agent.id, &arguments.rotation.to_request()).await?;
+    arguments.rotation.note_end();
     printer.print(&rotated.agent, &format!("agent {} has a new key", agent.name), &rotated.pak)
 }
 
 async fn create(session: &Session, arguments: Create) -> Result<(), Failure> {
     let printer = arguments.key.prepare(session.output)?;
-    let Create { name, cluster: cluster_name, .. } = arguments;
-    let request = CreateAgentRequest { name, cluster_name, generator_ids: None, key_expires_at: None };
+    let Create { name, cluster: cluster_name, expires_at: key_expires_at, .. } = arguments;
+    let request = CreateAgentRequest { name, cluster_name, generator_ids: None, key_expires_at };
     let created = session.client.create_agent(&request).await?;
     let sentence = format!("agent {} ({})", created.agent.name, created.agent.id);
     printer.print(&created.agent, &sentence, &created.initial_pak)

@@ -20,6 +20,10 @@ pub(crate) async fn label(session: &Session, arguments: &Labels) -> Result<(), F
 pub(crate) async fn unlabel(session: &Session, arguments: &RemovedLabels) -> Result<(), Failure> {
     let RemovedLabels { labels: Labels { name, labels }, confirmation } = arguments;
     let agent = names::find_agent(&session.client, name).await?;
+    let known = session.client.list_agent_labels(agent.id).await?;
+    if let Some(missing) = labels.iter().find(|removed| known.iter().all(|known| known.label != **removed)) {
+        return Err(Failure::Usage(format!("agent {} has no label {missing}; nothing was changed", agent.name)));
+    }
     let joined = labels.join(", ");
     confirm_unlabel(session, &agent, labels, &joined, confirmation).await?;
     for label in labels {
@@ -67,6 +71,10 @@ pub(crate) async fn annotate(session: &Session, arguments: &Annotations) -> Resu
 pub(crate) async fn unannotate(session: &Session, arguments: &AnnotationKeys) -> Result<(), Failure> {
     let AnnotationKeys { name, keys, confirmation } = arguments;
     let agent = names::find_agent(&session.client, name).await?;
+    let known = session.client.list_agent_annotations(agent.id).await?;
+    if let Some(missing) = keys.iter().find(|removed| known.iter().all(|known| known.key != **removed)) {
+        return Err(Failure::Usage(format!("agent {} has no annotation {missing}; nothing was changed", agent.name)));
+    }
     confirm_loss(session, &agent, |key, _| keys.iter().any(|removed| removed == key), confirmation).await?;
     for key in keys {
         let removed = session.client.remove_agent_annotation(agent.id, key).await;

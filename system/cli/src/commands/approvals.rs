@@ -1,10 +1,10 @@
 //! `sindri approvals`: plans that agents hold until they are approved or rejected.
 
+use sindri_model::text::{to_printable, to_printable_lines};
 use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::Serialize;
-use sindri_model::text::{to_printable, to_printable_lines};
 use sindri_model::wire::{Approval, ApprovalState};
 use sindri_model::{AgentId, StackId};
 
@@ -57,10 +57,8 @@ impl ApprovalRow {
         let reasons = reasons.iter().map(|reason| format!("- {}\n", to_printable(reason)));
         let details: String = decider.chain(reasons).collect();
         let (stack, agent) = (&self.stack, &self.agent);
-        format!(
-            "approval {id} of stack {stack} on agent {agent} is {state}\n{details}\n{}\n",
-            to_printable_lines(plan.trim_end())
-        )
+        let plan = plan.trim_end();
+        to_printable_lines(&format!("approval {id} of stack {stack} on agent {agent} is {state}\n{details}\n{plan}\n"))
     }
 }
 

@@ -16,9 +16,12 @@ pub(crate) struct Arguments {
     /// Action, such as stack.deleted; a trailing `*` matches any ending.
     #[arg(long)]
     action: Option<String>,
-    /// Type of actor (admin, agent, generator, system), or the name or id of one.
+    /// Name or id of the administrator, agent or generator that acted.
     #[arg(long)]
     actor: Option<String>,
+    /// Type of the actor.
+    #[arg(long, value_name = "TYPE", value_parser = ACTOR_TYPES)]
+    actor_type: Option<String>,
     /// Only entries since then: a duration such as 2h, or a time.
     #[arg(long, value_name = "TIME")]
     since: Option<Since>,
@@ -33,10 +36,9 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
         from: arguments.since.map(|since| since.to_time(session.output.now)),
         ..AuditQuery::default()
     };
-    match arguments.actor.as_deref() {
-        None => {}
-        Some(kind) if ACTOR_TYPES.contains(&kind) => query.actor_type = Some(kind.to_owned()),
-        Some(name) => query.actor_id = Some(names::find_actor(&session.client, name).await?),
+    query.actor_type.clone_from(&arguments.actor_type);
+    if let Some(name) = &arguments.actor {
+        query.actor_id = Some(names::find_actor(&session.client, name).await?);
     }
     session.output.print_list(&session.client.list_audit_log(&query, usize::from(arguments.limit)).await?)
 }

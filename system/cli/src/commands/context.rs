@@ -9,7 +9,7 @@ use crate::connect::parse_url;
 use crate::contexts::{Context, ContextFile, ContextStore, Secret, check_name};
 use crate::failure::Failure;
 use crate::flags::Flags;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::resources::ContextRow;
 use crate::secret_input::read_secret;
 
@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// Create a context, or replace one, for the broker of `--broker`.
     ///
     /// The key is that of `--key-file`, whose path is stored, or is read from standard input and stored in the file of
-    /// contexts. Without a key the context uses `sindri login`. The first context is the current one.
+    /// contexts; never that of a variable. Without a key the context uses `sindri login`. The first context is the current one.
     Set {
         /// Name of the context.
         name: String,
@@ -69,7 +69,7 @@ fn list(file: &ContextFile, flags: &Flags, output: Output) -> Result<(), Failure
 /// Says on standard error that variables are used instead of the current context.
 fn note_override(flags: &Flags) {
     if let Some(note) = flags.describe_override() {
-        eprintln!("note: {note}");
+        output::note(&format!("note: {note}"));
     }
 }
 
@@ -96,6 +96,12 @@ async fn set(store: &ContextStore, name: &str, flags: &Flags, output: Output) ->
     let missing = || Failure::Usage("the URL of the broker is required: set --broker".to_owned());
     let broker = flags.broker.clone().ok_or_else(missing)?;
     parse_url(&broker)?;
+    if let Some(variable) = flags.key_variable() {
+        return Err(Failure::Usage(format!(
+            "{variable} is set, and a context does not store the key of a variable, which may be for another broker: unset it, \
+             or set --key-file"
+        )));
+    }
     let key_file = absolute(flags.key_file.as_ref())?;
     let key = match (&flags.key, &key_file) {
         (Some(key), _) => Some(Secret(key.clone())),

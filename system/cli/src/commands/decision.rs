@@ -1,5 +1,7 @@
 //! `sindri approve` and `sindri reject`: each plan is shown before it is decided about.
 
+use std::io::{self, IsTerminal};
+
 use clap::Args;
 use sindri_model::wire::ApprovalState;
 
@@ -35,18 +37,52 @@ pub(crate) enum Decision {
 pub(crate) async fn run(session: &Session, arguments: &Arguments, decision: Decision) -> Result<(), Failure> {
     let selected = select(session, arguments).await?;
     let is_for_people = session.output.format.is_for_people();
+    if selected.is_empty() && is_for_people {
+        return print("no plan waits for an approval\n");
+    }
     let mut decided = Vec::new();
+    let result = decide_each(session, &arguments.confirmation, selected, decision, &mut decided).await;
+    if !is_for_people && (result.is_ok() || !decided.is_empty()) {
+        session.output.print_list(&decided)?;
+    }
+    match result {
+        Err(failure) if !decided.is_empty() => Err(add_decided(failure, &decided)),
+        result => result,
+    }
+}
+
+/// Says which plans were decided before a failure.
+fn add_decided(failure: Failure, decided: &[ApprovalRow]) -> Failure {
+    let described = decided.iter().map(|row| format!("{} is {}", row.approval.id, row.approval.state));
+    let described = described.collect::<Vec<_>>().join(", ");
+    Failure::Operation(format!("{failure}; before that, {described}"))
+}
+
+/// Decides about one plan after the other, and adds each to `decided`.
+async fn decide_each(
+    session: &Session,
+    confirmation: &Confirmation,
+    selected: Vec<ApprovalRow>,
+    decision: Decision,
+    decided: &mut Vec<ApprovalRow>,
+) -> Result<(), Failure> {
+    let is_for_people = session.output.format.is_for_people();
+    // The plan is shown where the question about it is.
+    let is_shown_at_question = !is_for_people || !io::stdout().is_terminal();
     for row in selected {
+        let description = format!("{}\n", row.describe());
         if is_for_people {
-            print(&format!("{}\n", row.describe()))?;
+            print(&description)?;
         }
         let verb = match decision {
             Decision::Approve => "Approve",
             Decision::Reject => "Reject",
         };
-        arguments
-            .confirmation
-            .ask(session, &format!("{verb} this plan of stack {} on agent {}?", row.stack, row.agent))?;
+        let question = format!("{verb} this plan of stack {} on agent {}?", row.stack, row.agent);
+        let details = if is_shown_at_question { description.as_str() } else { "" };
+        if !confirmation.ask_about(session, details, &question)? {
+            return Err(Failure::Operation("this plan was not decided, and no later one".to_owned()));
+        }
         let approval = match decision {
             Decision::Approve => session.client.approve(row.approval.id).await?,
             Decision::Reject => session.client.reject(row.approval.id).await?,
@@ -57,7 +93,7 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments, decision: Deci
         }
         decided.push(row);
     }
-    if is_for_people { Ok(()) } else { session.output.print_list(&decided) }
+    Ok(())
 }
 
 async fn select(session: &Session, arguments: &Arguments) -> Result<Vec<ApprovalRow>, Failure> {

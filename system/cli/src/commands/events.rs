@@ -1,18 +1,18 @@
 //! `sindri events`: events of one agent, or of all agents about one stack, newest first; with `--follow` oldest first.
 
+use sindri_model::text::to_printable;
 use std::time::Duration;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use sindri_client::EventQuery;
-use sindri_model::text::to_printable;
 use sindri_model::wire::{EventStatus, NamedEvent};
 use tokio::time::sleep;
 
 use crate::failure::Failure;
 use crate::names::suggest;
-use crate::output::{Cell, Column, Format, Resource, Style, full_name, print_or_fail};
+use crate::output::{Cell, Column, Format, Resource, Style, full_name, note, print_or_fail};
 use crate::session::Session;
 
 /// Time between two requests of `--follow`.
@@ -103,7 +103,7 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
     let limit = usize::from(arguments.limit);
     let (newest, has_more) = session.client.list_newest_events(&query, limit).await?;
     if has_more {
-        eprintln!("only the newest {limit} events are shown: --limit shows more");
+        note(&format!("only the newest {limit} events are shown: --limit shows more"));
     }
     query.after = newest.first().map(|event| event.id);
     let mut events: Vec<EventRow> = newest.into_iter().map(EventRow).collect();
@@ -114,12 +114,13 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
     print_new(session, &events)?;
     loop {
         sleep(FOLLOW_INTERVAL).await;
+        session.refresh_login().await.unwrap_or_else(|failure| note(&format!("sindri: {}", failure.to_shown())));
         match session.client.list_named_events(&query).await {
             Ok(page) => {
                 query.after = page.last().map(|event| event.id).or(query.after);
                 print_new(session, &page.into_iter().map(EventRow).collect::<Vec<_>>())?;
             }
-            Err(error) if error.is_transient() => eprintln!("sindri: {error}; it is tried again"),
+            Err(error) if error.is_transient() => note(&to_printable(&format!("sindri: {error}; it is tried again"))),
             Err(error) => return Err(error.into()),
         }
     }

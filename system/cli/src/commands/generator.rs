@@ -128,10 +128,10 @@ async fn create(session: &Session, arguments: Create) -> Result<(), Failure> {
 }
 
 async fn rotate_key(session: &Session, arguments: &RotateKey) -> Result<(), Failure> {
-    let request = arguments.rotation.to_request()?;
     let generator = names::find_generator(&session.client, &arguments.generator.generator).await?;
     let printer = arguments.key.prepare(session.output)?;
-    let rotated = session.client.rotate_generator_key(generator.id, &request).await?;
+    let rotated = session.client.rotate_generator_key(generator.id, &arguments.rotation.to_request()).await?;
+    arguments.rotation.note_end();
     printer.print(&rotated.generator, &format!("generator {} has a new key", generator.name), &rotated.pak)
 }
 

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::file_lock::FileLock;
 use crate::oidc::{DeviceAnswer, Provider};
 use crate::output::print;
+use sindri_model::text::to_printable_lines;
 use crate::token_file::TokenFile;
 
 /// Added to the interval when the provider asks for a slower pace, as the specification says.
@@ -31,14 +32,14 @@ pub(crate) struct Arguments {
     scope: String,
 }
 
-/// Logs in and stores the tokens.
-pub(crate) async fn run(arguments: &Arguments, path: &Path) -> Result<(), Failure> {
+/// Logs in and stores the tokens, which are used for this broker only.
+pub(crate) async fn run(arguments: &Arguments, broker: &str, path: &Path) -> Result<(), Failure> {
     let provider = Provider::discover(&arguments.issuer).await?;
     let device = provider.begin(&arguments.client_id, &arguments.scope).await?;
-    print(&match &device.verification_uri_complete {
+    print(&to_printable_lines(&match &device.verification_uri_complete {
         Some(complete) => format!("open {complete}\nand confirm the code {}\n", device.user_code),
         None => format!("open {}\nand enter the code {}\n", device.verification_uri, device.user_code),
-    })?;
+    }))?;
     let end = Instant::now() + Duration::from_secs(device.expires_in).min(WAIT_MAX);
     let mut interval = Duration::from_secs(device.interval.max(1));
     while Instant::now() < end {
@@ -47,8 +48,9 @@ pub(crate) async fn run(arguments: &Arguments, path: &Path) -> Result<(), Failur
             DeviceAnswer::Pending => {}
             DeviceAnswer::SlowDown => interval += SLOW_DOWN,
             DeviceAnswer::Tokens(tokens) => {
-                TokenFile::new(&provider, &arguments.client_id, tokens)?.save(&FileLock::acquire(path).await?)?;
-                return print(&format!("logged in; the token is in {}\n", path.display()));
+                let tokens = TokenFile::new(broker, &provider, &arguments.client_id, tokens)?;
+                tokens.save(&FileLock::acquire(path).await?)?;
+                return print(&format!("logged in at {broker}; the token is in {}\n", path.display()));
             }
         }
     }

@@ -60,6 +60,25 @@ pub(crate) async fn find_stacks(
     Ok(lost)
 }
 
+/// Returns true if an agent has a stack also by a label or an annotation that both have. Objects that the key may not read do not count.
+pub(crate) async fn is_assigned_by_label(session: &Session, stack: &Stack, agent: &Agent) -> Result<bool, Failure> {
+    let client = &session.client;
+    let registered = accept_forbidden(client.list_registrations(stack.generator_id).await)?.unwrap_or_default();
+    if registered.iter().all(|registration| registration.agent_id != agent.id) {
+        return Ok(false);
+    }
+    let labels = accept_forbidden(client.list_agent_labels(agent.id).await)?.unwrap_or_default();
+    let of_stack = client.list_stack_labels(stack.id).await?;
+    if of_stack.iter().any(|of_stack| labels.iter().any(|known| known.label == of_stack.label)) {
+        return Ok(true);
+    }
+    let annotations = accept_forbidden(client.list_agent_annotations(agent.id).await)?.unwrap_or_default();
+    let is_shared =
+        |key: &str, value: &str| annotations.iter().any(|known| (&*known.key, &*known.value) == (key, value));
+    let of_stack = client.list_stack_annotations(stack.id).await?;
+    Ok(of_stack.iter().any(|of_stack| is_shared(&of_stack.key, &of_stack.value)))
+}
+
 async fn list_targets(session: &Session, agent: AgentId) -> Result<Vec<StackId>, Failure> {
     let targets = accept_forbidden(session.client.list_targets(agent).await)?.unwrap_or_default();
     Ok(targets.into_iter().map(|target: AgentTarget| target.stack_id).collect())

@@ -18,6 +18,7 @@ pub(crate) mod key;
 mod labels;
 pub(crate) mod login;
 mod losses;
+mod removal;
 pub(crate) mod rollback;
 pub(crate) mod stack;
 mod stack_labels;

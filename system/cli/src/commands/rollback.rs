@@ -1,7 +1,7 @@
 //! `sindri rollback`: submits the bundle of an earlier revision again.
 
 use clap::Args;
-use sindri_model::EMPTY_BUNDLE_TEXT;
+use sindri_model::Bundle;
 use sindri_model::wire::{RevisionSummary, Stack};
 
 use crate::confirm::Confirmation;
@@ -31,7 +31,8 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
     let stack = names::find_stack(&session.client, &arguments.stack).await?;
     let revision = find_revision(session, &stack, arguments.to).await?;
     let text = session.client.get_revision(revision.id).await?.yaml_content;
-    let is_empty = text == EMPTY_BUNDLE_TEXT;
+    // Many texts declare no object: with a comment, or as JSON.
+    let is_empty = Bundle::parse(&text).is_ok_and(|bundle| bundle.objects().is_empty());
     confirm_empty(session, &stack, is_empty, &arguments.confirmation).await?;
     let submitted = submit_text(session, &stack, &text, false).await?;
     let sentence = describe(&submitted, &format!(", with the content of revision {}", revision.number));

@@ -6,12 +6,14 @@ use sindri_model::policy::REMOVAL_ANNOTATION;
 use sindri_model::wire::{NewGenerator, NewStack};
 
 use crate::commands::labels::{AnnotationKeys, Annotations, Labels, RemovedLabels, sort};
+use crate::commands::removal::keeps_objects;
 use crate::commands::stack_labels;
-use crate::commands::suspension::{self, Suspend};
+use crate::commands::suspension::{self, Resume, Suspend};
 use crate::commands::target;
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
+use crate::output::note;
 use crate::resources::StackDetails;
 use crate::session::Session;
 
@@ -49,7 +51,7 @@ pub(crate) enum Command {
     /// Stop writing a stack; its drift is still reported.
     Suspend(Suspend),
     /// Write a suspended stack again, on every cluster.
-    Resume(Stack),
+    Resume(Resume),
     /// Delete a stack and keep its objects, which then belong to no stack.
     Release(Delete),
     /// Delete a stack; every agent that received it removes its objects. `sindri delete` is the same.
@@ -87,7 +89,7 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<(), Failu
         Command::Target(arguments) => target::add(session, &arguments).await,
         Command::Untarget(arguments) => target::remove(session, &arguments).await,
         Command::Suspend(arguments) => suspension::suspend(session, &arguments).await,
-        Command::Resume(arguments) => suspension::resume(session, &arguments.stack).await,
+        Command::Resume(arguments) => suspension::resume(session, &arguments).await,
         Command::Release(arguments) => release(session, &arguments).await,
         Command::Delete(arguments) => delete(session, &arguments).await,
     }
@@ -147,15 +149,21 @@ async fn create_default_generator(session: &Session) -> Result<GeneratorId, Fail
     let created = session.client.create_generator(&request).await?;
     let id = created.generator.id;
     // Not the key: the output of this command may be a log of CI.
-    eprintln!("generator {name} ({id}) is created; sindri generator rotate-key {name} shows a key of it");
+    note(&format!("generator {name} ({id}) is created; sindri generator rotate-key {name} shows a key of it"));
     Ok(id)
 }
 
 pub(crate) async fn delete(session: &Session, arguments: &Delete) -> Result<(), Failure> {
     let stack = names::find_stack(&session.client, &arguments.stack).await?;
-    let question = format!("Delete stack {}? Each agent that received it removes its objects.", stack.name);
+    let keeps_objects = keeps_objects(session, &stack).await?;
+    let question = if keeps_objects {
+        format!("Delete stack {}? Its objects stay in every cluster, without their owner.", stack.name)
+    } else {
+        format!("Delete stack {}? Each agent that received it removes its objects.", stack.name)
+    };
     arguments.confirmation.ask(session, &question)?;
     session.client.delete_stack(stack.id).await?;
-    let sentence = format!("stack {} is deleted; each agent that received it removes its objects", stack.name);
+    let effect = if keeps_objects { "keeps its objects, without their owner" } else { "removes its objects" };
+    let sentence = format!("stack {} is deleted; each agent that received it {effect}", stack.name);
     session.output.print_change(&stack, &sentence)
 }

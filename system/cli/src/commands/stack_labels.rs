@@ -22,6 +22,10 @@ pub(crate) async fn label(session: &Session, arguments: &Labels) -> Result<(), F
 pub(crate) async fn unlabel(session: &Session, arguments: &RemovedLabels) -> Result<(), Failure> {
     let RemovedLabels { labels: Labels { name, labels }, confirmation } = arguments;
     let stack = names::find_stack(&session.client, name).await?;
+    let known = session.client.list_stack_labels(stack.id).await?;
+    if let Some(missing) = labels.iter().find(|removed| known.iter().all(|known| known.label != **removed)) {
+        return Err(Failure::Usage(format!("stack {} has no label {missing}; nothing was changed", stack.name)));
+    }
     let joined = labels.join(", ");
     confirm_unlabel(session, &stack, labels, &joined, confirmation).await?;
     for label in labels {
@@ -69,6 +73,10 @@ pub(crate) async fn annotate(session: &Session, arguments: &Annotations) -> Resu
 pub(crate) async fn unannotate(session: &Session, arguments: &AnnotationKeys) -> Result<(), Failure> {
     let AnnotationKeys { name, keys, confirmation } = arguments;
     let stack = names::find_stack(&session.client, name).await?;
+    let known = session.client.list_stack_annotations(stack.id).await?;
+    if let Some(missing) = keys.iter().find(|removed| known.iter().all(|known| known.key != **removed)) {
+        return Err(Failure::Usage(format!("stack {} has no annotation {missing}; nothing was changed", stack.name)));
+    }
     confirm_loss(session, &stack, |key, _| keys.iter().any(|removed| removed == key), confirmation).await?;
     for key in keys {
         let removed = session.client.remove_stack_annotation(stack.id, key).await;

@@ -11,7 +11,8 @@ use tokio::time::sleep;
 use crate::commands::conditions;
 use crate::failure::Failure;
 use crate::names;
-use crate::output::{Format, print, print_or_fail};
+use crate::output::{Format, note, print, print_or_fail};
+use sindri_model::text::to_printable;
 use crate::session::Session;
 use crate::status::{GeneratorNames, StackNames, find_ambiguous, find_wrong, format_overview};
 
@@ -95,16 +96,24 @@ async fn watch(session: &Session, stack: Option<StackId>) -> Result<(), Failure>
     let is_terminal = std::io::stdout().is_terminal();
     loop {
         match read_text(session, stack).await {
-            Ok(text) => print_or_fail(&if is_terminal { format!("{CLEAR}{text}") } else { format!("{text}\n") })?,
-            Err(failure) if failure.is_transient() => eprintln!("sindri: {failure}; it is tried again"),
+            Ok(None) => return Err(Failure::Operation("the stack was deleted, and no cluster has it".to_owned())),
+            Ok(Some(text)) => print_or_fail(&if is_terminal { format!("{CLEAR}{text}") } else { format!("{text}\n") })?,
+            Err(failure) if failure.is_transient() => {
+                note(&to_printable(&format!("sindri: {failure}; it is tried again")))
+            }
             Err(failure) => return Err(failure),
         }
         sleep(WATCH_INTERVAL).await;
+        session.refresh_login().await.unwrap_or_else(|failure| note(&format!("sindri: {}", failure.to_shown())));
     }
 }
 
-async fn read_text(session: &Session, stack: Option<StackId>) -> Result<String, Failure> {
+/// Returns the status as text; `None` if the stack does not exist any more.
+async fn read_text(session: &Session, stack: Option<StackId>) -> Result<Option<String>, Failure> {
     let overview = session.client.get_overview(stack).await?;
+    if stack.is_some() && overview.stacks.is_empty() {
+        return Ok(None);
+    }
     let names = load_names(session, &overview).await?;
-    format(session, stack, &overview, &names).await
+    format(session, stack, &overview, &names).await.map(Some)
 }

@@ -1,7 +1,9 @@
-//! `sindri stack suspend` and `resume`.
+//! `sindri stack suspend` and `resume`, everywhere or on the clusters of some agents.
 
 use clap::Args;
-use sindri_model::policy::SUSPEND_ANNOTATION;
+use sindri_client::Client;
+use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION, Suspension};
+use sindri_model::wire::{Agent, Stack};
 
 use crate::commands::labels::accept_missing;
 use crate::failure::Failure;
@@ -12,30 +14,127 @@ use crate::session::Session;
 pub(crate) struct Suspend {
     /// Name or id of the stack.
     stack: String,
-    /// Name or id of an agent, to suspend the stack on its cluster only; may be repeated.
+    /// Name or id of an agent, to suspend the stack on its cluster too, and on no other one; may be repeated.
     #[arg(long = "agent", value_name = "AGENT")]
     agents: Vec<String>,
 }
 
+#[derive(Args)]
+pub(crate) struct Resume {
+    /// Name or id of the stack.
+    stack: String,
+    /// Name or id of an agent, to write the stack again on its cluster only; may be repeated.
+    #[arg(long = "agent", value_name = "AGENT")]
+    agents: Vec<String>,
+}
+
+/// Adds clusters to those on which a stack is suspended. No cluster is resumed.
 pub(crate) async fn suspend(session: &Session, arguments: &Suspend) -> Result<(), Failure> {
     let client = &session.client;
     let stack = names::find_stack(client, &arguments.stack).await?;
-    let mut suspended = Vec::new();
-    for agent in &arguments.agents {
-        suspended.push(names::find_agent(client, agent).await?.name);
+    let print = |sentence: String| session.output.print_change(&stack, &sentence);
+    let name = &stack.name;
+    if arguments.agents.is_empty() {
+        client.set_stack_annotation(stack.id, SUSPEND_ANNOTATION, "true").await?;
+        return print(format!(
+            "stack {name} is suspended on every cluster: nothing of it is written, and drift is reported"
+        ));
     }
-    let (value, place) = match suspended.join(",") {
-        names if names.is_empty() => ("true".to_owned(), "every cluster".to_owned()),
-        names => (names.clone(), format!("the clusters of {names}")),
+    let added = find_names(client, &arguments.agents).await?;
+    let mut suspended = match read_suspension(client, &stack).await? {
+        Suspension::Everywhere(true) => {
+            return print(format!("stack {name} is suspended on every cluster already; nothing was changed"));
+        }
+        Suspension::Everywhere(false) => Vec::new(),
+        Suspension::Agents(names) => names,
     };
-    client.set_stack_annotation(stack.id, SUSPEND_ANNOTATION, &value).await?;
-    let sentence =
-        format!("stack {} is suspended on {place}: nothing of it is written, and drift is reported", stack.name);
-    session.output.print_change(&stack, &sentence)
+    suspended.extend(added);
+    let suspended = store(client, &stack, suspended).await?;
+    print(format!(
+        "stack {name} is suspended on the clusters of {suspended}: nothing of it is written there, and drift is reported"
+    ))
 }
 
-pub(crate) async fn resume(session: &Session, stack: &str) -> Result<(), Failure> {
-    let stack = names::find_stack(&session.client, stack).await?;
-    accept_missing(session.client.remove_stack_annotation(stack.id, SUSPEND_ANNOTATION).await)?;
-    session.output.print_change(&stack, &format!("stack {} is written again on every cluster", stack.name))
+/// Resumes a stack on the clusters of some agents, or on all.
+pub(crate) async fn resume(session: &Session, arguments: &Resume) -> Result<(), Failure> {
+    let client = &session.client;
+    let stack = names::find_stack(client, &arguments.stack).await?;
+    let print = |sentence: String| session.output.print_change(&stack, &sentence);
+    let name = &stack.name;
+    if arguments.agents.is_empty() {
+        accept_missing(client.remove_stack_annotation(stack.id, SUSPEND_ANNOTATION).await)?;
+        return print(format!("stack {name} is written again on every cluster"));
+    }
+    let mut suspended = match read_suspension(client, &stack).await? {
+        Suspension::Everywhere(true) => {
+            return Err(Failure::Usage(format!(
+                "stack {name} is suspended on every cluster: name the agents on whose clusters it stays so with sindri stack \
+                 annotate {name} {SUSPEND_ANNOTATION}=AGENT,AGENT, or resume it without --agent"
+            )));
+        }
+        Suspension::Everywhere(false) => Vec::new(),
+        Suspension::Agents(names) => names,
+    };
+    for agent in &find_names(client, &arguments.agents).await? {
+        if !suspended.contains(agent) {
+            return Err(Failure::Usage(format!("stack {name} is not suspended on the cluster of {agent}")));
+        }
+        suspended.retain(|known| known != agent);
+    }
+    if suspended.is_empty() {
+        accept_missing(client.remove_stack_annotation(stack.id, SUSPEND_ANNOTATION).await)?;
+        return print(format!("stack {name} is written again on every cluster"));
+    }
+    let suspended = store(client, &stack, suspended).await?;
+    print(format!("stack {name} is written again, except on the clusters of {suspended}"))
+}
+
+/// Returns the names of agents. The annotation has no other way to tell agents apart, so a name that several have is refused.
+async fn find_names(client: &Client, requested: &[String]) -> Result<Vec<String>, Failure> {
+    let known = names::list_agents(client).await?;
+    let mut found: Vec<String> = Vec::new();
+    for requested in requested {
+        let name = names::find_agent(client, requested).await?.name;
+        let clusters: Vec<&str> =
+            known.iter().filter(|agent| agent.name == name).map(|agent: &Agent| agent.cluster_name.as_str()).collect();
+        if clusters.len() > 1 {
+            return Err(Failure::Usage(format!(
+                "a stack is suspended by the names of agents, and several have the name {name}, on the clusters {}",
+                clusters.join(", ")
+            )));
+        }
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    Ok(found)
+}
+
+async fn read_suspension(client: &Client, stack: &Stack) -> Result<Suspension, Failure> {
+    let annotations = client.list_stack_annotations(stack.id).await?;
+    let Some(present) = annotations.iter().find(|annotation| annotation.key == SUSPEND_ANNOTATION) else {
+        return Ok(Suspension::Everywhere(false));
+    };
+    match PolicyValue::parse(SUSPEND_ANNOTATION, &present.value) {
+        Ok(Some(PolicyValue::Suspend(suspension))) => Ok(suspension),
+        Ok(_) => Ok(Suspension::Everywhere(false)),
+        Err(reason) => {
+            Err(Failure::Usage(format!("stack {} has an annotation that is not valid: {reason}", stack.name)))
+        }
+    }
+}
+
+/// Stores the names of the agents on whose clusters a stack is suspended, and returns them.
+async fn store(client: &Client, stack: &Stack, mut names: Vec<String>) -> Result<String, Failure> {
+    names.sort();
+    names.dedup();
+    let value = names.join(",");
+    let parsed = PolicyValue::parse(SUSPEND_ANNOTATION, &value);
+    if !matches!(parsed, Ok(Some(PolicyValue::Suspend(Suspension::Agents(parsed)))) if parsed == names) {
+        return Err(Failure::Usage(format!(
+            "{value:?} is not a list of names of agents: a name has a comma or another meaning"
+        )));
+    }
+    client.set_stack_annotation(stack.id, SUSPEND_ANNOTATION, &value).await?;
+    Ok(names.join(", "))
 }

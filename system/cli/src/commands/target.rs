@@ -6,6 +6,8 @@ use sindri_client::ClientError;
 use sindri_model::wire::{Agent, Stack};
 
 use crate::commands::labels::accept_existing;
+use crate::commands::losses::is_assigned_by_label;
+use crate::commands::removal::keeps_objects;
 use crate::confirm::Confirmation;
 use crate::failure::Failure;
 use crate::names;
@@ -75,7 +77,8 @@ pub(crate) async fn remove(session: &Session, arguments: &Remove) -> Result<(), 
     let client = &session.client;
     let stack = names::find_stack(client, &arguments.assignment.stack).await?;
     let agent = names::find_agent(client, &arguments.assignment.agent).await?;
-    let question = format!("Remove stack {} from agent {}? The agent removes its objects.", stack.name, agent.name);
+    let (effect, result) = describe_removal(session, &stack, &agent).await?;
+    let question = format!("Remove stack {} from agent {}? The agent {effect}.", stack.name, agent.name);
     arguments.confirmation.ask(session, &question)?;
     match client.remove_target(agent.id, stack.id).await {
         Err(error) if error.is_not_found() => {
@@ -83,9 +86,25 @@ pub(crate) async fn remove(session: &Session, arguments: &Remove) -> Result<(), 
         }
         other => other?,
     }
-    let sentence =
-        format!("stack {} is no longer assigned to agent {}, which removes its objects", stack.name, agent.name);
+    let sentence = format!("stack {} is no longer assigned to agent {}, which {result}", stack.name, agent.name);
     session.output.print_change(&stack, &sentence)
+}
+
+/// Describes the effect of the end of an assignment, for the question and for the sentence after it.
+async fn describe_removal(
+    session: &Session,
+    stack: &Stack,
+    agent: &Agent,
+) -> Result<(&'static str, &'static str), Failure> {
+    if is_assigned_by_label(session, stack, agent).await? {
+        return Ok((
+            "keeps it, because it has the stack by a label or an annotation too",
+            "has it by a label or an annotation still",
+        ));
+    }
+    let keeps = "keeps its objects, without their owner";
+    let removes = "removes its objects";
+    Ok(if keeps_objects(session, stack).await? { (keeps, keeps) } else { (removes, removes) })
 }
 
 fn is_unregistered(error: &ClientError) -> bool {

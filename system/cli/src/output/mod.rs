@@ -15,12 +15,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use sindri_model::text::to_printable_lines;
 
 pub(crate) use age::format_age;
 pub(crate) use cell::{Cell, Style};
 pub(crate) use resource::{Column, Resource, full_name};
 pub(crate) use terminal::Terminal;
-pub(crate) use write::{print, print_or_fail};
+pub(crate) use write::{note, print, print_or_fail};
 
 /// Format of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -50,6 +51,8 @@ impl Format {
 pub(crate) struct Output {
     pub format: Format,
     pub terminal: Terminal,
+    /// Terminal behind standard error, at which progress is shown.
+    pub error_terminal: Terminal,
     /// Time from which ages are computed.
     pub now: Timestamp,
 }
@@ -69,7 +72,7 @@ impl Output {
 
     /// Prints the result of a change: a sentence, or the changed object.
     pub(crate) fn print_change<T: Resource>(&self, item: &T, sentence: &str) -> Result<(), Failure> {
-        self.print_document(item, || vec![full_name(item)], || format!("{sentence}\n"))
+        self.print_document(item, || vec![full_name(item)], || format!("{}\n", to_printable_lines(sentence)))
     }
 
     /// Prints a document, its names, or the text for people.

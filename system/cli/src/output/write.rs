@@ -1,8 +1,9 @@
-//! Writes to standard output.
+//! Writes to standard output, and notes on standard error.
 
 use std::io::{self, ErrorKind, Write};
 
 use crate::failure::Failure;
+use sindri_model::text::to_printable_lines;
 
 /// Prints a text. A closed pipe is not an error, so that `sindri status | grep -q web` succeeds.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -15,6 +16,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Prints a text that cannot be printed again, such as a new key. A closed pipe is an error.
 pub(crate) fn print_or_fail(text: &str) -> Result<(), Failure> {
     write(text).map_err(to_failure)
+}
+
+/// Writes a note for people to standard error. That it cannot be shown is no error: the pipe may be closed.
+pub(crate) fn note(text: &str) {
+    let mut output = io::stderr().lock();
+    let _closed = writeln!(output, "{}", to_printable_lines(text)).and_then(|()| output.flush());
 }
 
 fn write(text: &str) -> io::Result<()> {

@@ -100,7 +100,7 @@ mod tests {
 
     fn format(width: Option<usize>) -> String {
         let terminal = Terminal { width, has_colors: false };
-        let output = Output { format: Format::Table, terminal, now: Timestamp::UNIX_EPOCH };
+        let output = Output { format: Format::Table, terminal, error_terminal: terminal, now: Timestamp::UNIX_EPOCH };
         let overview = overview();
         let names = StackNames::new(&overview.stacks, &BTreeMap::new());
         format_matrix(&overview, &ClusterNames::new(&overview.agents), &names, &output)

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sindri_model::{Bundle, EMPTY_BUNDLE_TEXT, ObjectKey};
+use sindri_model::{Bundle, DeclaredObject, EMPTY_BUNDLE_TEXT, ObjectKey};
 
 use crate::failure::Failure;
 
@@ -19,6 +19,8 @@ const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Endings of the files that are read from a directory.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 const STANDARD_INPUT: &str = "standard input";
+/// Character at the beginning of a file that some editors write.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Files of a bundle, or none.
 #[derive(Args)]
@@ -125,14 +127,16 @@ fn unreadable(label: &str, error: &io::Error) -> Failure {
 /// Validates each part, and joins them. A single part stays as it is.
 fn join(parts: Vec<Part>) -> Result<BundleText, Failure> {
     let (mut errors, mut seen, mut objects) = (Vec::new(), BTreeMap::<ObjectKey, String>::new(), 0);
+    let mut separate = Vec::new();
     for Part { label, text } in &parts {
         match Bundle::parse(text) {
             Ok(bundle) => {
                 objects += bundle.objects().len();
-                for object in bundle.objects() {
+                for object in bundle.into_objects() {
                     if let Some(first) = seen.insert(ObjectKey::clone(&object.key), label.clone()) {
                         errors.push(format!("{label}: {} is declared in {first} too", object.key));
                     }
+                    separate.push((label.clone(), object));
                 }
             }
             Err(error) => errors.extend(error.errors.iter().map(|error| format!("{label}: {error}"))),
@@ -142,12 +146,47 @@ fn join(parts: Vec<Part>) -> Result<BundleText, Failure> {
         return Err(Failure::Usage(errors.join("\n")));
     }
     let count = parts.len();
-    let texts: Vec<String> = parts.into_iter().map(|part| part.text).collect();
-    let text = texts.join("\n---\n");
+    let text = join_texts(parts);
     if count > 1 {
-        Bundle::parse(&text).map_err(|error| Failure::Usage(format!("the {count} files together: {error}")))?;
+        let together = Bundle::parse(&text);
+        let together = together.map_err(|error| Failure::Usage(format!("the {count} files together: {error}")))?;
+        check_joined(together.objects(), &separate)?;
     }
     Ok(BundleText { text, objects })
+}
+
+/// Joins the texts with separators of documents. A line break is added only where there is none: it may be part of the last value.
+fn join_texts(parts: Vec<Part>) -> String {
+    if parts.len() == 1 {
+        return parts.into_iter().map(|part| part.text).collect();
+    }
+    let mut text = String::new();
+    for part in &parts {
+        if !text.is_empty() {
+            text.push_str(if text.ends_with('\n') { "---\n" } else { "\n---\n" });
+        }
+        text.push_str(part.text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&part.text));
+    }
+    text
+}
+
+/// Checks that each object is the same as in its file.
+fn check_joined(together: &[DeclaredObject], separate: &[(String, DeclaredObject)]) -> Result<(), Failure> {
+    let is_same = |one: &DeclaredObject, other: &DeclaredObject| {
+        (&one.key, &one.version, &one.manifest) == (&other.key, &other.version, &other.manifest)
+    };
+    let changed = separate
+        .iter()
+        .enumerate()
+        .find(|(index, (_, object))| together.get(*index).is_none_or(|joined| !is_same(joined, object)));
+    match changed {
+        None if together.len() == separate.len() => Ok(()),
+        None => Err(Failure::Usage("the files together declare more objects than each by itself".to_owned())),
+        Some((_, (label, object))) => Err(Failure::Usage(format!(
+            "{label}: {} is another object when the files are joined: end the file with a line break",
+            object.key
+        ))),
+    }
 }
 
 #[cfg(test)]
@@ -188,6 +227,22 @@ mod tests {
         assert_eq!((joined.objects, Bundle::parse(&joined.text).unwrap().objects().len()), (2, 2));
         let empty = join(vec![part("a.yaml", &first), part("e.yaml", EMPTY_BUNDLE_TEXT)]).unwrap_err().to_string();
         assert!(empty.starts_with("the 2 files together: "), "{empty}");
+    }
+
+    #[test]
+    fn joining_changes_no_object() {
+        let kept = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata:\n  x: |+\n    line\n";
+        let marked = format!("\u{feff}{}", config_map("c"));
+        let alone = Bundle::parse(kept).unwrap();
+        let joined = join(vec![part("a.yaml", kept), part("c.yaml", &marked)]).unwrap();
+        let joined = Bundle::parse(&joined.text).unwrap();
+        assert_eq!((joined.objects().len(), &joined.objects()[0].manifest), (2, &alone.objects()[0].manifest));
+        for unfinished in
+            [config_map("d").trim_end().to_owned(), "# only a comment\n---\n".to_owned() + &config_map("d")]
+        {
+            let joined = join(vec![part("d.yaml", &unfinished), part("a.yaml", kept)]).unwrap();
+            assert_eq!(Bundle::parse(&joined.text).unwrap().objects()[1].manifest["data"]["x"], "line\n");
+        }
     }
 
     #[test]

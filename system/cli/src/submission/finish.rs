@@ -21,7 +21,7 @@ pub(crate) async fn finish(
     if is_for_people {
         session.output.print_change(&submitted, sentence)?;
     }
-    let mut result = assign().await;
+    let mut result = assign().await.map_err(Failure::after_submission);
     if result.is_ok()
         && let Some(followed) = follow(session, stack, submitted.revision.sequence_id, wait).await?
     {

@@ -65,7 +65,7 @@ pub(crate) async fn submit_text(
     }
     let submitted = submit_with_retries(session, stack, text).await?;
     // Other clients may have submitted meanwhile.
-    let history = session.client.list_history(stack.id, 100).await?;
+    let history = session.client.list_history(stack.id, 100).await.map_err(Failure::AfterSubmission)?;
     let revision = history.into_iter().find(|revision| revision.id == submitted);
     let missing = || Failure::Operation(format!("revision {submitted} of stack {} was deleted", stack.name));
     Ok(to_submitted(true, revision.ok_or_else(missing)?))

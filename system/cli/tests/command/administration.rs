@@ -38,7 +38,8 @@ fn the_audit_log_is_filtered_by_action_actor_and_time() {
     };
     assert_eq!(actions(&["--action", "stack.*"]), ["stack.deleted", "stack.created"]);
     assert_eq!(actions(&["--limit", "1"]), ["stack.deleted"]);
-    assert_eq!(actions(&["--action", "stack.*", "--actor", "admin", "--since", "1h"]).len(), 2);
+    assert_eq!(actions(&["--action", "stack.*", "--actor-type", "admin", "--since", "1h"]).len(), 2);
+    assert_eq!(actions(&["--action", "stack.*", "--actor", "admin"]).len(), 2);
     assert_eq!(actions(&["--action", "stack.*", "--actor", "default"]).len(), 0);
     assert_eq!(actions(&["--since", "2099-01-01T00:00:00Z"]).len(), 0);
     let unknown = broker.expect_usage_error(&["audit", "--actor", "defualt"]);

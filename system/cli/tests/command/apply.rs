@@ -189,3 +189,69 @@ fn a_stack_is_assigned_only_after_its_submission_was_accepted() {
     assert!(apply(&small, &["--target", "east"]).status.success());
     assert_eq!(assigned(), 1, "unchanged content is assigned too");
 }
+
+#[test]
+fn a_wait_that_fails_after_the_submission_is_not_invalid_usage() {
+    let broker = Broker::start();
+    let _agent = Agent::active(&broker, "east", "prod");
+    let key = broker.directory.path().join("ci.key");
+    broker.run_successfully(&["generator", "create", "ci", "--agent", "east", "--new-key-file", key.to_str().unwrap()]);
+    let file = broker.write_file("web.yaml", BUNDLE);
+    let apply = ["apply", "web", "--create", "--target", "east", "-f", file.to_str().unwrap(), "--wait", "-o", "json"];
+    let mut command = command(&broker.address, &key, &apply);
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut progress = String::new();
+    let mut lines = std::io::BufReader::new(process.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut lines, &mut progress).unwrap();
+    assert!(progress.starts_with("web on prod: Pending"), "{progress}");
+    broker.run_successfully(&["generator", "rotate-key", "ci"]);
+    std::io::Read::read_to_string(&mut lines, &mut progress).unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{progress}");
+    assert!(progress.contains("sindri: the submission is stored, but: cannot "), "{progress}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["changed"], &document["result"]), (&true.into(), &"unknown".into()));
+}
+
+#[test]
+fn a_timeout_is_checked_before_the_submission() {
+    let broker = Broker::start();
+    broker.run_successfully(&["stack", "create", "web"]);
+    let file = broker.write_file("web.yaml", BUNDLE);
+    for timeout in ["-5s", "8d", "9223372036854775807s", "soon"] {
+        let timeout = format!("--timeout={timeout}");
+        let refused = broker.expect_usage_error(&["apply", "web", "-f", file.to_str().unwrap(), "--wait", &timeout]);
+        assert!(refused.contains("it is not a duration such as 90s"), "{refused}");
+    }
+    assert_eq!(parse_cells(&broker.run_successfully(&["history", "web"])).len(), 0, "nothing was submitted");
+}
+
+#[test]
+fn files_with_a_mark_or_without_a_line_break_are_joined_without_a_change() {
+    let broker = Broker::start();
+    let kept = format!("{BUNDLE}data:\n  x: |+\n    line\n");
+    let first = broker.write_file("first.yaml", &kept);
+    let second = broker.write_file("second.yaml", &format!("\u{feff}{}", with_name("c")));
+    let (first, second) = (first.to_str().unwrap(), second.to_str().unwrap());
+    broker.run_successfully(&["apply", "web", "--create", "-f", first, "-f", second]);
+    let document = broker.run_successfully(&["history", "web", "-o", "json"]);
+    let revision: Vec<Value> = serde_json::from_str(&document).unwrap();
+    assert_eq!(revision[0]["yaml_checksum"], checksum(&format!("{kept}---\n{}", with_name("c"))));
+}
+
+/// Returns the checksum of a revision with this text.
+fn checksum(text: &str) -> Value {
+    serde_json::to_value(sindri_model::Checksum::compute(text)).unwrap()
+}
+
+#[test]
+fn a_wait_for_an_inactive_agent_says_once_how_it_becomes_active() {
+    let broker = Broker::start();
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    let file = broker.write_file("web.yaml", BUNDLE);
+    let apply =
+        ["apply", "web", "--create", "--target", "east", "--wait", "--timeout", "2s", "-f", file.to_str().unwrap()];
+    let late = expect_failure(&broker.run(&apply), 4);
+    let note = "note: agent east is inactive and changes nothing: sindri agent activate east\n";
+    assert_eq!(late.matches(note).count(), 1, "{late}");
+}

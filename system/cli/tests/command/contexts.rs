@@ -173,3 +173,69 @@ fn a_key_in_a_variable_goes_to_no_broker_but_its_own() {
     command.env("SINDRI_BROKER", &other.address).env("SINDRI_KEY", key_of(&other));
     assert!(command.output().unwrap().status.success(), "the context has the key of its broker");
 }
+
+#[test]
+fn a_key_in_a_variable_is_not_stored_in_a_context() {
+    let (broker, user) = (Broker::start(), User::new());
+    let key_file = broker.key_path();
+    let key = std::fs::read_to_string(&key_file).unwrap();
+    for (variable, value) in [("SINDRI_KEY", key.trim()), ("SINDRI_KEY_FILE", key_file.to_str().unwrap())] {
+        let mut command = user.command(&["context", "set", "staging", "--broker", "https://staging.example"]);
+        let refused = expect_failure(&command.env(variable, value).output().unwrap(), 2);
+        assert!(refused.starts_with(&format!("sindri: {variable} is set, and a context does not store")), "{refused}");
+        assert_eq!(user.run_successfully(&["context", "list", "-o", "name"]), "");
+    }
+    let typed = ["context", "set", "one", "--broker", &broker.address, "--key-file", key_file.to_str().unwrap()];
+    assert!(user.command(&typed).env("SINDRI_KEY", "production").output().unwrap().status.success());
+    assert!(user.run(&["stack", "list"]).status.success());
+    assert!(!std::fs::read_to_string(user.0.path().join("sindri/config.toml")).unwrap().contains("production"));
+}
+
+#[test]
+fn the_token_of_a_login_is_sent_to_the_broker_of_the_login_only() {
+    let (broker, user) = (Broker::start(), User::new());
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let path = user.0.path().join("sindri/token.json");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // The end of this token is in the year 2100.
+    let token = |broker: &Value| {
+        let token = "e30.eyJleHAiOjQxMDI0NDQ4MDB9.c2lnbmVk";
+        serde_json::json!({"broker": broker, "issuer": "https://id.example", "client_id": "sindri",
+            "token_endpoint": "https://id.example/token", "id_token": token, "refresh_token": null})
+    };
+    let write = |broker: Value| {
+        std::fs::write(&path, token(&broker).to_string()).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    let typed = format!("http://{}", other.local_addr().unwrap());
+    for own in [Value::from(broker.address.clone()), Value::Null] {
+        write(own);
+        let refused = expect_failure(&user.run(&["stack", "list", "--broker", &typed]), 2);
+        assert!(refused.contains("run sindri login with this --broker"), "{refused}");
+        assert!(other.accept().is_err(), "nothing is sent to the other broker");
+    }
+    write(broker.address.clone().into());
+    let sent = expect_failure(&user.run(&["stack", "list", "--broker", &broker.address]), 2);
+    assert!(sent.contains("the broker does not accept the key"), "the token is sent to its own broker: {sent}");
+}
+
+#[test]
+fn empty_variables_and_a_home_directory_that_cannot_be_read_do_not_matter() {
+    let (broker, user) = (Broker::start(), User::new());
+    let key = std::fs::read_to_string(broker.key_path()).unwrap();
+    let mut command = user.command(&["stack", "list"]);
+    command.env("SINDRI_BROKER", &broker.address).env("SINDRI_KEY", key.trim());
+    for name in ["SINDRI_KEY_FILE", "SINDRI_BROKER_CA_FILE", "SINDRI_TOKEN_FILE", "SINDRI_CONTEXT"] {
+        command.env(name, "");
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let output = command.env_remove("XDG_CONFIG_HOME").env("HOME", "/dev/null").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(expect_failure(&user.run(&["stack", "list", "--key-file", ""]), 2), "sindri: --key-file is empty");
+    let mut command = user.command(&["context", "list"]);
+    command.env("SINDRI_BROKER", &broker.address).env("SINDRI_CONTEXT", "staging");
+    let note = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(note.starts_with("note: SINDRI_BROKER is set and used instead of SINDRI_CONTEXT; "), "{note}");
+}

@@ -1,5 +1,6 @@
 //! Errors: one sentence, the exit code, and the next step.
 
+use std::io::Read;
 use std::net::TcpListener;
 
 use crate::support::{Broker, expect_advice, expect_failure, run_sindri};
@@ -68,4 +69,30 @@ fn an_error_says_what_to_do_next() {
     assert!(expect_advice(&refused, 1).contains("check that the broker runs"));
     let no_url = run_sindri("localhost:3000", &key, &["stack", "list"]);
     assert!(expect_failure(&no_url, 2).ends_with("is not the URL of a broker, which is like https://HOST:PORT"));
+}
+
+#[test]
+fn a_connection_that_is_closed_without_a_response_says_nothing_about_tls() {
+    let broker = Broker::start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "a thread of a test that ends with it")]
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            // A request that was not read would reset the connection.
+            assert!(connection.unwrap().read(&mut [0; 16 * 1024]).unwrap() > 0);
+        }
+    });
+    let closed = run_sindri(&address, &broker.key_path(), &["stack", "list"]);
+    let message = String::from_utf8_lossy(&closed.stderr);
+    assert!(closed.status.code() == Some(1) && !message.contains("https://"), "{message}");
+}
+
+#[test]
+fn a_closed_standard_error_does_not_change_the_exit_code() {
+    let broker = Broker::start();
+    let mut command = crate::support::command(&broker.address, &broker.key_path(), &["stack", "show", "missing"]);
+    let mut process = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(process.stderr.take());
+    assert_eq!(process.wait().unwrap().code(), Some(2));
 }

@@ -42,9 +42,9 @@ fn labels_and_annotations_are_added_replaced_and_removed() {
         let text = broker.run_successfully(&[noun, "show", name]);
         assert!(text.contains("LABELS") && text.contains("region=eu") && !text.contains("production"), "{text}");
         let missing = broker.expect_usage_error(&[noun, "unlabel", name, "production"]);
-        assert_eq!(missing, format!("sindri: {noun} {name} has no label production"));
+        assert_eq!(missing, format!("sindri: {noun} {name} has no label production; nothing was changed"));
         let missing = broker.expect_usage_error(&[noun, "unannotate", name, "tier"]);
-        assert_eq!(missing, format!("sindri: {noun} {name} has no annotation tier"));
+        assert_eq!(missing, format!("sindri: {noun} {name} has no annotation tier; nothing was changed"));
         assert_eq!(broker.run(&[noun, "annotate", name, "tier"]).status.code(), Some(2));
     }
     assert_eq!(show(&broker, "stack", "web")["generator"], "default");
@@ -171,6 +171,53 @@ fn an_annotation_that_is_set_again_takes_no_stack_away_and_a_rejected_value_leav
     broker.run_successfully(&["stack", "suspend", "web"]);
     broker.expect_usage_error(&["stack", "annotate", "web", "sindri.dev/suspend=,"]);
     assert_eq!(show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"], "true");
-    broker.run_successfully(&["stack", "suspend", "web", "--agent", "east"]);
-    assert_eq!(show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"], "east");
+    let already = broker.run_successfully(&["stack", "suspend", "web", "--agent", "east"]);
+    assert_eq!(already, "stack web is suspended on every cluster already; nothing was changed\n");
+    assert_eq!(show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"], "true");
+}
+
+#[test]
+fn a_suspension_is_added_to_the_others_and_ends_for_one_agent() {
+    let broker = Broker::start();
+    for (name, cluster) in [("east", "prod"), ("west", "far"), ("twin", "one"), ("twin", "two")] {
+        broker.run_successfully(&["agent", "create", name, "--cluster", cluster]);
+    }
+    broker.run_successfully(&["stack", "create", "web"]);
+    let suspended = || show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"].clone();
+    broker.run_successfully(&["stack", "suspend", "web", "--agent", "west"]);
+    let both = broker.run_successfully(&["stack", "suspend", "web", "--agent", "east"]);
+    assert!(both.starts_with("stack web is suspended on the clusters of east, west: "), "{both}");
+    assert_eq!(suspended(), "east,west");
+    let agents: Vec<Value> = serde_json::from_str(&broker.run_successfully(&["agent", "list", "-o", "json"])).unwrap();
+    let twin = agents.iter().find(|agent| agent["name"] == "twin").unwrap()["id"].as_str().unwrap();
+    let refused = broker.expect_usage_error(&["stack", "suspend", "web", "--agent", twin]);
+    assert!(refused.contains("several have the name twin, on the clusters "), "{refused}");
+    let resumed = broker.run_successfully(&["stack", "resume", "web", "--agent", "west"]);
+    assert_eq!(resumed, "stack web is written again, except on the clusters of east\n");
+    let other = broker.expect_usage_error(&["stack", "resume", "web", "--agent", "west"]);
+    assert_eq!(other, "sindri: stack web is not suspended on the cluster of west");
+    assert_eq!(suspended(), "east");
+    broker.run_successfully(&["stack", "resume", "web", "--agent", "east"]);
+    assert_eq!(suspended(), Value::Null);
+    broker.run_successfully(&["stack", "suspend", "web"]);
+    let everywhere = broker.expect_usage_error(&["stack", "resume", "web", "--agent", "east"]);
+    assert!(everywhere.contains("sindri stack annotate web sindri.dev/suspend=AGENT,AGENT"), "{everywhere}");
+    assert_eq!(suspended(), "true");
+}
+
+#[test]
+fn nothing_is_removed_if_one_of_several_is_missing() {
+    let broker = Broker::start();
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    broker.run_successfully(&["stack", "create", "web"]);
+    for (noun, name) in [("agent", "east"), ("stack", "web")] {
+        broker.run_successfully(&[noun, "label", name, "a", "b"]);
+        broker.run_successfully(&[noun, "annotate", name, "c=1", "d=2"]);
+        let missing = broker.expect_usage_error(&[noun, "unlabel", name, "a", "missing", "b"]);
+        assert_eq!(missing, format!("sindri: {noun} {name} has no label missing; nothing was changed"));
+        broker.expect_usage_error(&[noun, "unannotate", name, "c", "missing", "d"]);
+        let shown = show(&broker, noun, name);
+        assert_eq!(shown["labels"], serde_json::json!(["a", "b"]));
+        assert_eq!(shown["annotations"], serde_json::json!({"c": "1", "d": "2"}));
+    }
 }

@@ -110,7 +110,10 @@ fn a_command_that_takes_objects_away_asks_and_one_that_takes_nothing_away_does_n
         ("agent annotate east tier=tin", "Change the annotations of agent east?"),
         ("generator unregister default east", "Unregister agent east from generator default?"),
         ("apply web --empty", "Submit no objects for stack web? Every object of it is deleted on prod. [y/N]"),
-        ("untarget web east", "Remove stack web from agent east? The agent removes its objects. [y/N]"),
+        (
+            "untarget web east",
+            "Remove stack web from agent east? The agent keeps it, because it has the stack by a label",
+        ),
     ] {
         let (asked, code) = run_at_terminal(&broker, 200, arguments, "n\n", &[]);
         assert!(asked.contains(question) && code == 1, "{arguments}: {asked} {code}");
@@ -199,4 +202,72 @@ fn a_watch_and_a_wait_paint_the_terminal_again_and_followed_events_are_appended(
     let appended = read_until(&mut events, "applied");
     assert!(!appended.contains('\u{1b}') && !appended.contains("no room"), "{appended:?}");
     stop(follow);
+}
+
+#[test]
+fn a_rollback_to_any_text_without_objects_asks() {
+    let broker = Broker::start();
+    let _agent = Agent::with_stack(&broker);
+    let empty = "# nothing any more\napiVersion: sindri.dev/v1\nkind: EmptyBundle\n";
+    let empty = broker.write_file("empty.yaml", empty);
+    broker.run_successfully(&["apply", "web", "-f", empty.to_str().unwrap()]);
+    let file = broker.write_file("again.yaml", BUNDLE);
+    broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
+    let (asked, code) = run_at_terminal(&broker, 200, "rollback web --to 2", "n\n", &[]);
+    assert!(asked.contains("Submit no objects for stack web? Every object of it is deleted on prod. [y/N]"), "{asked}");
+    assert!(code == 1 && parse_cells(&broker.run_successfully(&["history", "web"])).len() == 3, "{asked} {code}");
+    let (not_asked, code) = run_at_terminal(&broker, 200, "rollback web --to 1", "", &[]);
+    assert!(!not_asked.contains("[y/N]") && code == 0, "{not_asked} {code}");
+}
+
+#[test]
+fn a_plan_is_shown_at_the_terminal_that_is_asked_and_what_was_decided_is_said() {
+    let broker = Broker::start();
+    let agent = Agent::with_stack(&broker);
+    let first =
+        agent.request_approval("12 of 13 objects would go", "- delete Namespace production\u{1b}[2K\u{1b}[1G\n- keep");
+    let log = broker.directory.path().join("out.log");
+    for arguments in
+        [format!("approve --all > {}", log.display()), format!("approve --all -o json > {}", log.display())]
+    {
+        let (asked, code) = run_at_terminal(&broker, 200, &arguments, "n\n", &[]);
+        assert!(asked.contains("- delete Namespace production [2K [1G\n- keep\n"), "{asked:?}");
+        assert!(asked.contains("Approve this plan of stack web on agent east? [y/N]") && code == 1, "{asked} {code}");
+        assert!(asked.contains("sindri: this plan was not decided"), "{asked}");
+    }
+    assert!(!broker.run_successfully(&["approvals", &first]).contains('\u{1b}'));
+    let west = Agent::active(&broker, "west", "far");
+    broker.run_successfully(&["target", "web", "west"]);
+    west.request_approval("12 of 13 objects would go", "- delete ConfigMap b/a");
+    let (asked, code) = run_at_terminal(&broker, 200, "approve --all", "y\nn\n", &[]);
+    let summary = asked.lines().last().unwrap();
+    assert!(summary.contains("sindri: this plan was not decided, and no later one; before that, "), "{asked}");
+    assert!(summary.ends_with(" is approved") && code == 1, "{asked} {code}");
+    assert_eq!(parse_cells(&broker.run_successfully(&["approvals"])).len(), 1);
+    let (none, code) = run_at_terminal(&broker, 200, "approve --all --yes", "", &[]);
+    assert!(none.contains(" is approved") && code == 0, "{none}");
+    assert_eq!(broker.run_successfully(&["approve", "--all"]), "no plan waits for an approval\n");
+}
+
+#[test]
+fn a_question_says_what_a_removal_does_to_the_objects() {
+    let broker = Broker::start();
+    let _agent = Agent::with_stack(&broker);
+    broker.run_successfully(&["agent", "label", "east", "edge"]);
+    broker.run_successfully(&["stack", "label", "web", "edge"]);
+    let (asked, _) = run_at_terminal(&broker, 200, "untarget web east", "n\n", &[]);
+    assert!(
+        asked.contains("The agent keeps it, because it has the stack by a label or an annotation too. [y/N]"),
+        "{asked}"
+    );
+    broker.run_successfully(&["stack", "unlabel", "web", "edge"]);
+    broker.run_successfully(&["stack", "annotate", "web", "sindri.dev/removal=release"]);
+    let (asked, _) = run_at_terminal(&broker, 200, "untarget web east", "n\n", &[]);
+    assert!(asked.contains("The agent keeps its objects, without their owner. [y/N]"), "{asked}");
+    let (asked, _) = run_at_terminal(&broker, 200, "delete web", "n\n", &[]);
+    assert!(
+        asked.contains("Delete stack web? Its objects stay in every cluster, without their owner. [y/N]"),
+        "{asked}"
+    );
+    assert!(broker.run_successfully(&["delete", "web"]).ends_with("keeps its objects, without their owner\n"));
 }
