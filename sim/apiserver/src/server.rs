@@ -393,8 +393,8 @@ impl ApiServer {
     }
 
     /// Returns the rejection of a request that does not come from the administrator.
-    pub(crate) fn reject_unless_administrator(&self, request: &Request) -> Option<Response> {
-        access::reject_unless_administrator(&self.state.authenticator, &self.state.store, request)
+    pub(crate) fn reject_unless_administrator(&self, now: Timestamp, request: &Request) -> Option<Response> {
+        access::reject_unless_administrator(&self.state.authenticator, &self.state.store, now, request)
     }
 
     /// Responds to a request. The error are the calls of webhooks whose answers are missing; then nothing has changed.
@@ -446,7 +446,7 @@ impl ApiServer {
             Route::Watch(inner) => (&request.as_watch(), *inner),
             other => (request, other),
         };
-        let user = access::identify_user(&self.state.authenticator, &self.state.store, request);
+        let user = access::identify_user(&self.state.authenticator, &self.state.store, now, request);
         let attributes = AuthorizationRequest::from_request(request, &route);
         let flow = user.as_ref().ok().and_then(|user| flow_headers(&self.state.store, user, &attributes));
         let user = user.and_then(|user| access::authorize(&self.state.store, &user, &attributes).map(|()| user));

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 
 use clap::Args;
+use sindri_model::text::to_printable_lines;
 
 use crate::failure::Failure;
-use sindri_model::text::to_printable_lines;
 use crate::session::Session;
 
 /// Terminal of the process, also if its standard output and error are redirected.

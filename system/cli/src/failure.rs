@@ -1,11 +1,11 @@
 //! Errors of commands, the exit code of each, and the next step.
 
 use sindri_client::{ClientError, ClientSetupError};
+use sindri_model::text::{to_printable, to_printable_lines};
 use thiserror::Error;
 
 use crate::advice::advise;
 use crate::exit::Exit;
-use sindri_model::text::{to_printable, to_printable_lines};
 
 /// A failed command. The message is one sentence, or one line per error in a file.
 #[derive(Debug, Error)]

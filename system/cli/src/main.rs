@@ -37,6 +37,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use jiff::Timestamp;
+use sindri_model::text::to_printable;
 use sindri_process::TraceExport;
 use sindri_traces::{SPANS, run_in_request};
 
@@ -47,7 +48,6 @@ use environment::Environment;
 use exit::Exit;
 use failure::Failure;
 use output::{Output, Terminal, note};
-use sindri_model::text::to_printable;
 
 fn main() -> ExitCode {
     let matches = Arguments::command().get_matches();

@@ -1,6 +1,5 @@
 //! Follows a submission on every cluster until it is ready, has failed, or the time is over.
 
-use sindri_model::text::to_printable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 use std::slice;
@@ -10,6 +9,7 @@ use clap::Args;
 use jiff::SignedDuration;
 use serde::Serialize;
 use sindri_client::ClientError;
+use sindri_model::text::to_printable;
 use sindri_model::wire::{
     AgentOverview, AgentStackStatus, AgentStatus, AssignmentState, AssignmentStatus, ConditionStatus, Stack,
     StackOverview, StatusOverview, condition,

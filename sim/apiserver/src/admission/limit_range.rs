@@ -58,7 +58,9 @@ fn limit_container(item: &Value, container: &mut Value, word: &str) -> Vec<Strin
         let Some(defaults) = item.get(from).and_then(Value::as_object) else { continue };
         let mut names = Vec::new();
         for (name, amount) in defaults {
-            if container.pointer(&format!("/resources/{to}/{name}")).is_none() && container["resources"].is_object() {
+            // Names of resources may contain slashes, so that no JSON pointer is made of them.
+            let known = container.pointer(&format!("/resources/{to}")).and_then(|amounts| amounts.get(name));
+            if known.is_none() && container["resources"].is_object() {
                 container["resources"][to][name] = amount.clone();
                 names.push(name.as_str());
             }

@@ -1,6 +1,8 @@
 //! Access to the server: authentication, impersonation and authorization of a request. Without an administrator every
 //! request is the administrator's, who may impersonate every user.
 
+use jiff::Timestamp;
+
 use super::authenticator::{Authenticator, SERVICE_ACCOUNT_PREFIX, service_account_groups};
 use super::authorization_request::AuthorizationRequest;
 use super::rbac::find_permission;
@@ -11,11 +13,16 @@ use crate::http::response::Response;
 use crate::storage::store::Store;
 
 /// Returns the user of a request: the one that it impersonates, or its own.
-pub(crate) fn identify_user(authenticator: &Authenticator, store: &Store, request: &Request) -> Result<User, ApiError> {
+pub(crate) fn identify_user(
+    authenticator: &Authenticator,
+    store: &Store,
+    now: Timestamp,
+    request: &Request,
+) -> Result<User, ApiError> {
     let user = match &authenticator.administrator {
         None if request.headers.impersonation.user.is_none() => return Ok(User::administrator()),
         None => User::administrator(),
-        Some(_) => authenticator.authenticate(store, request)?,
+        Some(_) => authenticator.authenticate(store, now, request)?,
     };
     impersonate(store, request, user)
 }
@@ -24,13 +31,14 @@ pub(crate) fn identify_user(authenticator: &Authenticator, store: &Store, reques
 pub(crate) fn reject_unless_administrator(
     authenticator: &Authenticator,
     store: &Store,
+    now: Timestamp,
     request: &Request,
 ) -> Option<Response> {
     // Without an administrator every user is treated as one.
     authenticator.administrator.as_ref()?;
     let (verb, path) = (request.method.as_str().to_lowercase(), Some(request.path.clone()));
     let wanted = AuthorizationRequest { verb, path, ..AuthorizationRequest::default() };
-    match authenticator.authenticate(store, request) {
+    match authenticator.authenticate(store, now, request) {
         Err(error) => Some(error.into_response()),
         Ok(user) if user.is_master() => None,
         Ok(user) => Some(wanted.to_denial(&user).into_response()),

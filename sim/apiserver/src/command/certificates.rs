@@ -4,16 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, CertificateSigningRequestDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
+use super::certificate_subject::with_subject_of;
 use super::files::{self, StartError};
 use sindri_apiserver::{CertificateSigner, CertificateTerms, HTTP_2, Timestamp};
 
@@ -77,8 +80,9 @@ impl std::fmt::Debug for CertificateAuthority {
 }
 
 impl CertificateSigner for CertificateAuthority {
-    fn sign(&self, request: &str, terms: &CertificateTerms) -> Result<String, String> {
-        let mut request = CertificateSigningRequestParams::from_pem(request).map_err(|error| error.to_string())?;
+    fn sign(&self, pem: &str, terms: &CertificateTerms) -> Result<String, String> {
+        let der = CertificateSigningRequestDer::from_pem_slice(pem.as_bytes()).map_err(|error| error.to_string())?;
+        let mut request = CertificateSigningRequestParams::from_pem(pem).map_err(|error| error.to_string())?;
         let time = |timestamp: Timestamp| {
             let seconds = u64::try_from(timestamp.as_second()).unwrap_or_default();
             date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds)
@@ -93,8 +97,21 @@ impl CertificateSigner for CertificateAuthority {
         ];
         params.key_usages = usages.into_iter().filter(|(usage, _)| has(usage)).map(|(_, purpose)| purpose).collect();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        request.signed_by(&self.issuer).map(|certificate| certificate.pem()).map_err(|error| error.to_string())
+        // The holder must not sign certificates of other users, also if the request asks for it.
+        params.is_ca = IsCa::ExplicitNoCa;
+        let certificate = request.signed_by(&self.issuer).map_err(|error| error.to_string())?;
+        let certificate = with_subject_of(&der, certificate.der(), self.issuer.key());
+        certificate.map(|certificate| to_pem(&certificate)).ok_or_else(|| "the request has no subject".to_owned())
     }
+}
+
+/// Returns a certificate in PEM.
+fn to_pem(certificate: &[u8]) -> String {
+    let text = STANDARD.encode(certificate);
+    // Base64 is ASCII.
+    let lines: Vec<String> =
+        text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
 
 /// Returns a TLS configuration with this certificate that accepts client certificates of these authorities.

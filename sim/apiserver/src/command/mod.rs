@@ -1,6 +1,7 @@
 //! Entry points of the program: under its own name, and as a stand-in for `kube-apiserver` and `etcd`.
 
 mod assets;
+mod certificate_subject;
 mod certificates;
 mod data_file;
 pub(crate) mod etcd;

@@ -22,7 +22,7 @@ pub(crate) fn update_counts(state: &mut ServerState, now: Timestamp, key: &Store
         object["status"] = json!({"hard": hard, "used": used});
     } else {
         let counts = budget_counts(&state.store, &live);
-        let allowed = (counts.healthy - counts.desired).max(0);
+        let allowed = counts.allowed();
         let generation = live.pointer("/metadata/generation").cloned().unwrap_or_default();
         let timestamp = format_timestamp(now);
         let reason = if allowed > 0 { "SufficientPods" } else { "InsufficientPods" };

@@ -96,11 +96,17 @@ impl JobState {
     }
 }
 
+/// Value of `spec.managedBy` for this controller; another one runs its jobs itself.
+const BUILT_IN: &str = "kubernetes.io/job-controller";
+
 pub(crate) fn reconcile_job(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
     if let Some(namespace) = &key.namespace {
         release_orphans(state, now, namespace);
     }
     let Some(live) = state.store.find_key(key).cloned() else { return };
+    if !matches!(string_at(&live, "/spec/managedBy"), "" | BUILT_IN) {
+        return;
+    }
     let pods = claim_objects(state, now, CONTROLLER, &live, ("", "pods"));
     let mut observed = JobState { key: key.clone(), job: Value::clone(&live), pods };
     count_ended(state, now, &mut observed);

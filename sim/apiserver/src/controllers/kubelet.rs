@@ -5,8 +5,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
+use super::container_status::{base_status, end_containers, init_status, start_ephemeral_containers};
 use super::owned_objects::has_ended;
 use super::writes::{record_event, replace_status};
 use crate::controllers::writes::number;
@@ -25,6 +25,9 @@ const KUBELET: &str = "kubelet";
 /// Delay before the retry of an image pull, and before the first restart of a container.
 const BACK_OFF: SignedDuration = SignedDuration::from_secs(10);
 const BACK_OFF_MAX: SignedDuration = SignedDuration::from_secs(300);
+
+/// Statuses of the containers that end with the pod: sidecars and ephemeral containers.
+const OTHER_STATUSES: [&str; 2] = ["initContainerStatuses", "ephemeralContainerStatuses"];
 
 /// A container whose next state is decided.
 struct ContainerStep<'a> {
@@ -58,7 +61,11 @@ pub(crate) fn run_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey) 
         set_pod_addresses(state, now, &mut updated_object);
     }
     updated_object["status"]["containerStatuses"] = json!(statuses);
+    start_ephemeral_containers(&mut updated_object, &format_timestamp(now));
     set_phase_and_conditions(&mut updated_object, &format_timestamp(now));
+    if has_ended(&updated_object) {
+        end_containers(&mut updated_object, &OTHER_STATUSES, &format_timestamp(now), (0, "Completed"));
+    }
     replace_status(state, now, (KUBELET, KUBELET), key, &updated_object);
     if let Some(delay) = delay {
         state.schedule_after(now, delay, Task::Reconcile(Workload::Kubelet, key.clone()));
@@ -88,17 +95,9 @@ fn set_pod_addresses(state: &mut ServerState, now: Timestamp, pod: &mut Value) {
     let address = format!("10.{}.{middle}.{low}", 244_u8.saturating_add(high % 11));
     let node = state.store.find("", "nodes", None, string_at(pod, "/spec/nodeName"));
     let host = node.map(|node| string_at(node, "/status/addresses/0/address").to_owned()).unwrap_or_default();
-    let initial: Vec<Value> = array_at(pod, "/spec/initContainers")
-        .iter()
-        .map(|container| {
-            let ended =
-                json!({"exitCode": 0, "reason": "Completed", "startedAt": format_timestamp(now), "finishedAt": format_timestamp(now)});
-            let mut status = base_status(pod, container, 0);
-            status["state"] = json!({ "terminated": ended });
-            status["ready"] = json!(true);
-            status
-        })
-        .collect();
+    let timestamp = format_timestamp(now);
+    let initial = array_at(pod, "/spec/initContainers").iter().map(|container| init_status(pod, container, &timestamp));
+    let initial: Vec<Value> = initial.collect();
     let status = &mut pod["status"];
     status["hostIP"] = json!(host);
     status["hostIPs"] = json!([{ "ip": host }]);
@@ -146,17 +145,9 @@ fn end_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, pod: &Value
     if !is_removed {
         metadata(&mut ended).insert("deletionGracePeriodSeconds".to_owned(), json!(0));
     }
-    let statuses = ended.pointer_mut("/status/containerStatuses").and_then(Value::as_array_mut);
-    for status in statuses.into_iter().flatten() {
-        if status.pointer("/state/terminated").is_none() {
-            let since = status.pointer("/state/running/startedAt").cloned();
-            status["state"] = json!({ "terminated": {
-                "exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": format_timestamp(now),
-            } });
-            status["ready"] = json!(false);
-            status["started"] = json!(false);
-        }
-    }
+    let killed = (137, "Error");
+    end_containers(&mut ended, &["containerStatuses"], &format_timestamp(now), killed);
+    end_containers(&mut ended, &OTHER_STATUSES, &format_timestamp(now), killed);
     if !is_removed || !array_at(&ended, "/status/containerStatuses").is_empty() {
         set_phase_and_conditions(&mut ended, &format_timestamp(now));
     }
@@ -166,28 +157,18 @@ fn end_pod(state: &mut ServerState, now: Timestamp, key: &StoredKey, pod: &Value
     }
 }
 
-/// Updates the readiness of a running pod after the conditions of its readiness gates changed.
+/// Updates a running pod after the conditions of its readiness gates or its ephemeral containers changed.
 pub(crate) fn update_readiness(state: &mut ServerState, now: Timestamp, key: &StoredKey) {
     let Some(pod) = state.store.find_key(key).cloned() else { return };
     if is_deleting(&pod) || array_at(&pod, "/status/containerStatuses").is_empty() {
         return;
     }
     let mut updated_object = Value::clone(&pod);
+    if !has_ended(&pod) {
+        start_ephemeral_containers(&mut updated_object, &format_timestamp(now));
+    }
     set_phase_and_conditions(&mut updated_object, &format_timestamp(now));
     replace_status(state, now, (KUBELET, KUBELET), key, &updated_object);
-}
-
-/// Returns the part of a container status that is the same in every state.
-fn base_status(pod: &Value, container: &Value, restarts: i64) -> Value {
-    let image = string_at(container, "/image");
-    let unique = Sha256::digest(format!("{}/{}/{restarts}", uid(pod), string_at(container, "/name")).as_bytes());
-    let digest = Sha256::digest(image.as_bytes());
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    json!({
-        "name": container["name"], "image": image, "imageID": format!("{image}@sha256:{}", hex(&digest)),
-        "containerID": format!("containerd://{}", hex(&unique)), "restartCount": restarts,
-        "ready": false, "started": false, "lastState": {}, "state": {},
-    })
 }
 
 impl ContainerStep<'_> {

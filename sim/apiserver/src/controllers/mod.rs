@@ -1,6 +1,7 @@
 //! The controllers of the control plane, which run the tasks that changes have scheduled.
 
 mod certificate_signing;
+mod container_status;
 mod controller_revisions;
 mod counting;
 mod crd;
@@ -19,6 +20,7 @@ mod kubelet;
 pub(crate) mod namespace;
 pub(crate) mod node;
 mod owned_objects;
+mod pod_cleanup;
 mod replica_set;
 pub(crate) mod role_aggregation;
 mod rollout;

@@ -18,9 +18,11 @@ pub(crate) fn add_node(state: &mut ServerState, now: Timestamp, node: &str, inde
         "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": node, "kubernetes.io/os": "linux",
     });
+    let (high, low) = (index / 256, index % 256);
+    let pod_range = format!("10.{}.{low}.0/24", 244 + high);
     let object = json!({
         "metadata": {"name": node, "labels": labels, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
-        "spec": {"podCIDR": format!("10.244.{index}.0/24"), "podCIDRs": [format!("10.244.{index}.0/24")]},
+        "spec": {"podCIDR": pod_range, "podCIDRs": [pod_range]},
     });
     if create_for_controller(state, now, maker, ("", "nodes"), None, object).is_err() {
         return;
@@ -35,7 +37,7 @@ pub(crate) fn add_node(state: &mut ServerState, now: Timestamp, node: &str, inde
     ready["status"] = json!({
         "capacity": capacity, "allocatable": capacity,
         "addresses": [
-            {"type": "InternalIP", "address": format!("10.0.0.{}", index + 1)},
+            {"type": "InternalIP", "address": format!("10.0.{}.{}", (index + 1) / 256, (index + 1) % 256)},
             {"type": "Hostname", "address": node},
         ],
         "conditions": node_conditions(&format_timestamp(now)),

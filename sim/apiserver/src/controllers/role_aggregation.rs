@@ -21,12 +21,12 @@ const ROUNDS_MAX: usize = 10;
 /// Updates the rules of every ClusterRole that has an aggregation rule.
 pub(crate) fn aggregate_roles(state: &mut ServerState, now: Timestamp) {
     for _ in 0..ROUNDS_MAX {
-        let outdated = find_outdated(&state.store);
-        if outdated.is_empty() {
-            return;
-        }
-        for (key, rules) in outdated {
+        let revision = state.store.revision();
+        for (key, rules) in find_outdated(&state.store) {
             apply_rules(state, now, &key, rules);
+        }
+        if state.store.revision() == revision {
+            return;
         }
     }
 }
@@ -56,7 +56,8 @@ fn find_outdated(store: &Store) -> Vec<(StoredKey, Vec<Value>)> {
     outdated
 }
 
-/// Applies the rules of a role as the field manager of the controller.
+/// Applies the rules of a role as the field manager of the controller. Rules of other managers stay, so that nothing may
+/// change; then nothing is written, since each write leads to another aggregation.
 fn apply_rules(state: &mut ServerState, now: Timestamp, key: &StoredKey, rules: Vec<Value>) {
     let (Some(live), Some(target)) = (state.store.find_key(key).cloned(), state.registry.preferred(GROUP, &key.plural))
     else {
@@ -78,6 +79,9 @@ fn apply_rules(state: &mut ServerState, now: Timestamp, key: &StoredKey, rules: 
     if let Ok(mut object) = apply(&target.version.shape, Some(&live), applied, &writer, true) {
         if object.get("rules").is_none() {
             object["rules"] = Value::Null;
+        }
+        if object == *live {
+            return;
         }
         commit(state, now, &Attribution::controller(CONTROLLER, Verb::Apply), key.clone(), object);
     }

@@ -13,6 +13,7 @@ use super::garbage_collector::{check_owners, collect_dependents, finish_deletion
 use super::job::reconcile_job;
 use super::kubelet::{run_pod, update_readiness};
 use super::namespace::terminate_namespace;
+use super::pod_cleanup::remove_stranded_pod;
 use super::replica_set::{reconcile_replica_set, reconcile_replication_controller};
 use super::role_aggregation::aggregate_roles;
 use super::scheduler::schedule_pod;
@@ -58,5 +59,6 @@ pub(crate) fn reconcile(state: &mut ServerState, now: Timestamp, workload: Workl
         Workload::Scheduler => schedule_pod(state, now, key),
         Workload::Kubelet => run_pod(state, now, key),
         Workload::PodReadiness => update_readiness(state, now, key),
+        Workload::PodCleanup => remove_stranded_pod(state, now, key),
     }
 }

@@ -33,6 +33,9 @@ where
     }
 }
 
+/// Largest size of the headers of a request in bytes, as in the real server: selectors may be long.
+const HEADER_BYTES_MAX: u32 = 1024 * 1024;
+
 /// Serves a connection until it ends.
 pub(super) async fn serve_connection<S, H>(stream: S, service: H)
 where
@@ -46,7 +49,7 @@ where
 {
     let (sender, mut started) = unbounded_channel();
     let mut builder = http2::Builder::new(ConnectionTasks(sender));
-    builder.auto_date_header(false).max_concurrent_streams(STREAMS_MAX);
+    builder.auto_date_header(false).max_concurrent_streams(STREAMS_MAX).max_header_list_size(HEADER_BYTES_MAX);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut tasks = FuturesUnordered::new();
     loop {

@@ -210,7 +210,8 @@ where
     };
     request.headers.certificate = subject;
     if let (Some(admin), true) = (&front.port.admin, request.path.starts_with(admin::PREFIX)) {
-        let rejection = front.server.with(|machine| machine.reject_unless_administrator(&request));
+        let now = (front.clock)();
+        let rejection = front.server.with(|machine| machine.reject_unless_administrator(now, &request));
         return to_http_response(&front, rejection.unwrap_or_else(|| admin.respond(&front.server, &request)));
     }
     let Admission { delay, fault } = front.gate.admit((front.clock)(), &request);
@@ -275,8 +276,10 @@ fn to_http_response(front: &Front, response: Response) -> Result<http::Response<
     let mut converted = http::Response::new(body);
     *converted.status_mut() = http::StatusCode::from_u16(status).map_err(|_| Cut)?;
     for (name, value) in headers {
-        let value = http::HeaderValue::from_str(&value).map_err(|_| Cut)?;
-        converted.headers_mut().append(name, value);
+        // A header is not worth a cut connection after the request has taken effect.
+        if let Ok(value) = http::HeaderValue::from_str(&value) {
+            converted.headers_mut().append(name, value);
+        }
     }
     Ok(converted)
 }

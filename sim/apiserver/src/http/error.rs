@@ -271,11 +271,6 @@ impl ApiError {
     }
 }
 
-/// Returns the value of a `Warning` header.
-pub(crate) fn warning_header(warning: &str) -> String {
-    format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
 /// Returns the details of a `Status`. Empty fields are left out, as Go does.
 pub(crate) fn details(name: &str, group: &str, kind: &str) -> Value {
     let parts = [("name", name), ("group", group), ("kind", kind)];

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::error::{ApiError, warning_header};
+use super::error::ApiError;
 use super::response::Response;
 
 impl ApiError {
@@ -19,7 +19,7 @@ impl ApiError {
             Self::Status(status) => {
                 let mut response = Response::json(status.code, &self.to_value());
                 for warning in &status.warnings {
-                    response = response.with_header("warning", warning_header(warning));
+                    response = response.with_warning(warning);
                 }
                 match status.details.as_ref().and_then(|details| details.get("retryAfterSeconds")) {
                     Some(seconds) => response.with_header("retry-after", seconds.to_string()),

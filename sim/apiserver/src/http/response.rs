@@ -107,6 +107,15 @@ impl Response {
         self
     }
 
+    /// Adds a warning. As in the real server, one that no header can hold is left out.
+    #[must_use]
+    pub(crate) fn with_warning(self, warning: &str) -> Self {
+        if warning.contains(char::is_control) {
+            return self;
+        }
+        self.with_header("warning", warning_header(warning))
+    }
+
     /// Returns the response without its body.
     pub(crate) fn without_body(mut self) -> Self {
         if let Self::Full { body, .. } = &mut self {
@@ -213,4 +222,9 @@ impl Response {
             Self::Watch(_) | Self::Upgrade(_) | Self::Cut => None,
         }
     }
+}
+
+/// Returns the value of a `Warning` header.
+fn warning_header(warning: &str) -> String {
+    format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -8,6 +8,10 @@ const OPERATIONS_MAX: usize = 10_000;
 /// Nesting limit of the result: that of the parser. Copies could otherwise nest without limit.
 const DEPTH_MAX: usize = 128;
 
+/// Largest number of bytes that the copies of a patch may have together, as in the real server. Without this limit a
+/// document doubles with each operation.
+const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
 /// Cause of most errors.
 const MISSING: &str = "missing value";
 
@@ -21,8 +25,9 @@ pub(crate) fn apply(document: &Value, patch: &Value) -> Result<Value, String> {
         ));
     }
     let mut patched = document.clone();
+    let mut copied_bytes = 0;
     for operation in operations {
-        step(&mut patched, operation)?;
+        step(&mut patched, operation, &mut copied_bytes)?;
     }
     if is_deeper_than(&patched, DEPTH_MAX) {
         return Err(format!("the patched document is nested more than {DEPTH_MAX} levels deep"));
@@ -39,7 +44,8 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
+/// Executes one operation, and adds the size of what it copies to `copied_bytes`.
+fn step(document: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or_default();
     let path = text("path").ok_or_else(|| format!("{kind} operation failed to decode path: {MISSING}"))?;
@@ -64,6 +70,12 @@ fn step(document: &mut Value, operation: &Value) -> Result<(), String> {
         "copy" => {
             // A missing field is copied as null.
             let copied = get(document, from()?)?.cloned().unwrap_or_default();
+            *copied_bytes += copied.to_string().len();
+            if *copied_bytes > COPY_BYTES_MAX {
+                return Err(format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {copied_bytes}, exceeding the limit {COPY_BYTES_MAX}"
+                ));
+            }
             add(document, path, copied)
         }
         other => Err(format!("Unexpected kind: {other}")),
@@ -170,6 +182,16 @@ mod tests {
             {"op": "remove", "path": "/b/0"},
         ]);
         assert_eq!(apply(&json!({"a": 1, "b": [2]}), &patch), Ok(json!({"b": [3], "c/d": 1})));
+    }
+
+    #[test]
+    fn copies_are_limited() {
+        let document = json!({"a": {"text": "x".repeat(1_000)}});
+        let copy = |index: usize| json!({"op": "copy", "from": "/a", "path": format!("/a/{index}")});
+        let patch = |copies: usize| Value::Array((0..copies).map(copy).collect());
+        assert!(apply(&document, &patch(8)).is_ok());
+        let error = apply(&document, &patch(30)).expect_err("too large");
+        assert!(error.contains("exceeding the limit 3145728"), "{error}");
     }
 
     #[test]

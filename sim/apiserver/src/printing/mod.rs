@@ -4,6 +4,7 @@ mod cells;
 pub(crate) mod convert;
 pub(crate) mod format;
 mod infrastructure_cells;
+mod json_path;
 mod pod_cells;
 mod policy_cells;
 pub(crate) mod render;

@@ -10,7 +10,7 @@ use crate::http::media::Include;
 use crate::object::fields::{array_at, is_deleting, name, string_at};
 use crate::printing::convert::{convert, partial};
 use crate::printing::format::{age, selector};
-use crate::printing::{cells, infrastructure_cells, pod_cells, policy_cells};
+use crate::printing::{cells, infrastructure_cells, json_path, pod_cells, policy_cells};
 use crate::registry::conversion;
 use crate::registry::resource::Target;
 
@@ -97,10 +97,10 @@ fn cells(target: &Target, now: Timestamp, object: &Value) -> Vec<Value> {
 
 /// Returns the cell of a printer column of a CRD.
 fn cell(now: Timestamp, column: &Value, object: &Value) -> Value {
-    let found = at_path(object, string_at(column, "/jsonPath"));
+    let Some(found) = json_path::find_first(object, string_at(column, "/jsonPath")) else { return Value::Null };
     match (string_at(column, "/type"), &found) {
         ("date", Value::String(time)) => json!(age(now, time)),
-        ("string", Value::Number(_) | Value::Bool(_)) => json!(found.to_string()),
+        ("string", Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => json!(found.to_string()),
         _ => found,
     }
 }
@@ -151,12 +151,17 @@ fn status_cells(kind: &str, object: &Value) -> Vec<Value> {
         "NetworkPolicy" => vec![json!(selector(object.pointer("/spec/podSelector")))],
         "Ingress" => {
             let ports = if array_at(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
-            let addresses = array_at(object, "/status/loadBalancer/ingress").iter().map(|one| string_at(one, "/ip"));
+            let addresses = array_at(object, "/status/loadBalancer/ingress").iter().map(balancer_address);
             let addresses = addresses.collect::<Vec<_>>().join(",");
             vec![or_none("/spec/ingressClassName"), json!(hosts(object)), json!(addresses), json!(ports)]
         }
         _ => Vec::new(),
     }
+}
+
+/// Returns the address of a load balancer: an IP address, or a host name.
+fn balancer_address(ingress: &Value) -> &str {
+    Some(string_at(ingress, "/ip")).filter(|address| !address.is_empty()).unwrap_or(string_at(ingress, "/hostname"))
 }
 
 /// Returns the external address of a service.
@@ -167,7 +172,10 @@ fn external_address(service: &Value) -> String {
     let external = texts("/spec/externalIPs", "");
     let found = match string_at(service, "/spec/type") {
         "ExternalName" => vec![string_at(service, "/spec/externalName").to_owned()],
-        "LoadBalancer" => [texts("/status/loadBalancer/ingress", "/ip"), external].concat(),
+        "LoadBalancer" => {
+            let balancers = array_at(service, "/status/loadBalancer/ingress").iter().map(balancer_address);
+            balancers.map(str::to_owned).chain(external).collect()
+        }
         _ => external,
     };
     match string_at(service, "/spec/type") {

@@ -14,6 +14,13 @@ const PROMPT: &[u8] = b"/ # ";
 /// Longest line of an interactive shell in bytes.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
+/// Number of commands after which a process lets others go on.
+const COMMANDS_BETWEEN_YIELDS: usize = 100;
+/// Largest number of nested scripts between two lines of input: a script in a variable may run itself.
+const SCRIPTS_MAX: usize = 1_000;
+/// Largest number of commands that wait to be run.
+const COMMANDS_MAX: usize = 100_000;
+
 /// Output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Output {
@@ -28,6 +35,8 @@ pub(crate) enum Step {
     Write(Output, Vec<u8>),
     /// It does nothing for this time.
     Sleep(Duration),
+    /// It computes; others may go on first.
+    Yield,
     /// It waits for input.
     Read,
     /// It has ended.
@@ -60,8 +69,12 @@ pub(crate) struct Process {
     has_exited: bool,
     terminal: Option<Terminal>,
     is_prompted: bool,
-    input: Vec<u8>,
+    input: VecDeque<u8>,
     input_has_ended: bool,
+    /// Commands since the process last let others go on.
+    busy_commands: usize,
+    /// Nested scripts since the last line of input.
+    nested_scripts: usize,
 }
 
 impl Process {
@@ -78,8 +91,10 @@ impl Process {
             has_exited: false,
             terminal: streams.tty.then(Terminal::default),
             is_prompted: false,
-            input: Vec::new(),
+            input: VecDeque::new(),
             input_has_ended: !streams.stdin,
+            busy_commands: 0,
+            nested_scripts: 0,
         };
         match program {
             Program::Fixed { stdout, stderr, exit_code } => {
@@ -102,7 +117,7 @@ impl Process {
     /// Passes input to the process. Returns true if it was interrupted, so that it no longer sleeps.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> bool {
         let Some(terminal) = &mut self.terminal else {
-            self.input.extend_from_slice(bytes);
+            self.input.extend(bytes);
             return false;
         };
         let typed = terminal.receive(bytes);
@@ -153,17 +168,24 @@ impl Process {
             if self.has_exited {
                 return Step::Exit(self.exit_code);
             }
+            if self.busy_commands >= COMMANDS_BETWEEN_YIELDS {
+                self.busy_commands = 0;
+                return Step::Yield;
+            }
             match self.reading {
                 Reading::Never => return Step::Read,
                 Reading::Copy(output) if !self.input.is_empty() => {
-                    let input = std::mem::take(&mut self.input);
+                    let input = Vec::from(std::mem::take(&mut self.input));
                     output.into_iter().for_each(|output| self.write(output, input.clone()));
                 }
                 Reading::Discard if !self.input.is_empty() => self.input.clear(),
                 Reading::Copy(_) | Reading::Discard if self.input_has_ended => self.reading = self.next_reading,
                 Reading::Copy(_) | Reading::Discard => return Step::Read,
                 Reading::Commands { is_interactive } => match self.script.pop_front() {
-                    Some(command) => self.run(&command),
+                    Some(command) => {
+                        self.busy_commands += 1;
+                        self.run(&command);
+                    }
                     None if !is_interactive => self.has_exited = true,
                     None => {
                         if !self.read_commands() {
@@ -198,9 +220,23 @@ impl Process {
         let Some(end) = end.or_else(|| is_last.then_some(self.input.len())) else { return false };
         let line: Vec<u8> = self.input.drain(..end).collect();
         self.is_prompted = false;
+        self.busy_commands += 1;
+        self.nested_scripts = 0;
         self.has_exited = line.is_empty();
         self.script.extend(shell::parse(&String::from_utf8_lossy(&line)));
         true
+    }
+
+    /// Runs the commands of a nested script next. Too many of them end the process with an error.
+    fn run_nested(&mut self, commands: Vec<ScriptCommand>) {
+        self.nested_scripts += 1;
+        // To parse a script is the longest work of a process.
+        self.busy_commands = COMMANDS_BETWEEN_YIELDS;
+        if self.nested_scripts > SCRIPTS_MAX || self.script.len() + commands.len() > COMMANDS_MAX {
+            self.write(Output::Stderr, b"sh: too many commands\n".to_vec());
+            return self.exit(2);
+        }
+        commands.into_iter().rev().for_each(|command| self.script.push_front(command));
     }
 
     fn run(&mut self, command: &ScriptCommand) {
@@ -239,7 +275,7 @@ impl Process {
             Effect::ReadsInput => (self.next_reading, self.reading) = (self.reading, Reading::Discard),
             Effect::Sleeps(duration) => self.steps.push_back(Step::Sleep(duration)),
             Effect::Exits(code) => self.exit(code.unwrap_or(exit_code)),
-            Effect::Runs(commands) => commands.into_iter().rev().for_each(|command| self.script.push_front(command)),
+            Effect::Runs(commands) => self.run_nested(commands),
             Effect::ReadsCommands => {
                 self.reading = Reading::Commands { is_interactive: true };
                 self.next_reading = self.reading;
@@ -266,7 +302,7 @@ mod tests {
             match process.next() {
                 Step::Write(Output::Stdout, bytes) => stdout.extend(bytes),
                 Step::Write(Output::Stderr, bytes) => stderr.extend(bytes),
-                Step::Sleep(_) => {}
+                Step::Sleep(_) | Step::Yield => {}
                 Step::Read => match input.take() {
                     Some(input) => drop(process.receive(input.as_bytes())),
                     None => process.end_input(),
@@ -331,6 +367,34 @@ mod tests {
         let streams = StandardStreams { stdin: false, ..streams };
         let mut silent = Process::start(Program::Attached { log: String::new() }, streams);
         assert_eq!((silent.next(), silent.next()), (Step::Read, Step::Read), "it runs until its container ends");
+    }
+
+    #[test]
+    fn a_script_that_runs_itself_ends_with_an_error() {
+        let scripts = ["sh -c \"$LOOP\"", "sh -c \"$LOOP\"; sh -c \"$LOOP\""];
+        for script in scripts {
+            let mut process = start(&["sh", "-c", script], false);
+            process.variables.push(("LOOP".to_owned(), script.to_owned()));
+            let mut yields = 0;
+            let code = (0..10_000).find_map(|_| match process.next() {
+                Step::Exit(code) => Some(code),
+                step => {
+                    yields += usize::from(step == Step::Yield);
+                    None
+                }
+            });
+            assert_eq!(code, Some(2), "{script}");
+            assert!(yields > 100, "{yields}: others go on in the meantime");
+        }
+    }
+
+    #[test]
+    fn a_long_input_of_a_shell_takes_linear_time() {
+        let mut process = start(&["sh"], false);
+        process.receive(":\n".repeat(100_000).as_bytes());
+        process.end_input();
+        let yields = std::iter::from_fn(|| Some(process.next())).take_while(|step| *step == Step::Yield).count();
+        assert!((1_000..3_000).contains(&yields), "{yields}");
     }
 
     proptest::proptest! {

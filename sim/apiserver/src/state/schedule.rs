@@ -51,8 +51,10 @@ pub(crate) enum Workload {
     EndpointSlice,
     Scheduler,
     Kubelet,
-    /// The readiness of a pod with readiness gates.
+    /// The readiness gates and the ephemeral containers of a running pod.
     PodReadiness,
+    /// A pod whose node was removed.
+    PodCleanup,
 }
 
 impl Task {

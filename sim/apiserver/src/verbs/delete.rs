@@ -10,7 +10,7 @@ use super::resource_request::{Options, ResourceRequest};
 use crate::admission::namespace_lifecycle::check_namespace_deletable;
 use crate::encoding::protobuf::ProtobufError;
 use crate::encoding::{protobuf, yaml};
-use crate::http::error::{ApiError, details, warning_header};
+use crate::http::error::{ApiError, details};
 use crate::http::response::Response;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{
@@ -37,9 +37,9 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// Options of a delete, from the body or the query.
-struct DeleteOptions {
-    options: Options,
+/// Options of a delete, from the body or the query, or of an eviction.
+pub(super) struct DeleteOptions {
+    pub(super) options: Options,
     /// Requested propagation policy; `None` keeps that of an earlier delete.
     propagation: Option<Propagation>,
     /// Grace period of a pod in seconds.
@@ -60,7 +60,7 @@ pub(crate) fn delete_from_request(
 }
 
 fn with_warnings(response: Response, warnings: &[String]) -> Response {
-    warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning)))
+    warnings.iter().fold(response, |response, warning| response.with_warning(warning))
 }
 
 fn default_propagation_warning(request: &ResourceRequest<'_>, options: &DeleteOptions) -> Option<String> {
@@ -81,22 +81,7 @@ fn delete_admitted(
     check_preconditions(request, &request.name, &delete_options, &live)?;
     let served = convert(&request.target, &live);
     admit_delete(state, request, &delete_options.object, &request.name, &served, warnings)?;
-    let key = request.key(&request.name);
-    let attribution = request.attribution(&delete_options.options, Verb::Delete);
-    let mut last = None;
-    let left = match decide_deletion(request.now, resource, &live, delete_options.propagation, delete_options.grace) {
-        Deletion::Gone => {
-            if !delete_options.options.dry_run {
-                last = mark_and_remove(state, request, &attribution, &live).or(last);
-                let gone = remove(state, request.now, &attribution, &key);
-                last = last.or_else(|| gone.map(|gone| Value::clone(&gone)));
-            }
-            None
-        }
-        Deletion::Unchanged => Some(live.clone()),
-        Deletion::Marked(object) if delete_options.options.dry_run => Some(Arc::new(Stored::new(object))),
-        Deletion::Marked(object) => Some(commit(state, request.now, &attribution, key, object)),
-    };
+    let (left, last) = delete_live(state, request, &delete_options, &request.key(&request.name), &live);
     Ok(match left {
         None if strategy.returns_deleted_object() => {
             let mut last = last.unwrap_or_else(|| Value::clone(&live));
@@ -117,12 +102,38 @@ fn delete_admitted(
     })
 }
 
+/// Deletes an object as these options say, unless they only try it. Returns what is left of it, and the last state of an
+/// object that is gone.
+pub(super) fn delete_live(
+    state: &mut ServerState,
+    request: &ResourceRequest<'_>,
+    delete_options: &DeleteOptions,
+    key: &StoredKey,
+    live: &Arc<Stored>,
+) -> (Option<Arc<Stored>>, Option<Value>) {
+    let attribution = request.attribution(&delete_options.options, Verb::Delete);
+    let dry_run = delete_options.options.dry_run;
+    let resource = &request.target.resource;
+    match decide_deletion(request.now, resource, live, delete_options.propagation, delete_options.grace) {
+        Deletion::Gone if dry_run => (None, None),
+        Deletion::Gone => {
+            let marked = mark_and_remove(state, request, &attribution, key, live);
+            let gone = remove(state, request.now, &attribution, key);
+            (None, marked.or_else(|| gone.map(|gone| Value::clone(&gone))))
+        }
+        Deletion::Unchanged => (Some(live.clone()), None),
+        Deletion::Marked(object) if dry_run => (Some(Arc::new(Stored::new(object))), None),
+        Deletion::Marked(object) => (Some(commit(state, request.now, &attribution, key.clone(), object)), None),
+    }
+}
+
 /// Stores an object with a deletion timestamp and removes it, so that its last state has the resourceVersion of the
 /// removal. `None` if the kind does not require that.
 fn mark_and_remove(
     state: &mut ServerState,
     request: &ResourceRequest<'_>,
     attribution: &Attribution,
+    key: &StoredKey,
     live: &Value,
 ) -> Option<Value> {
     if !request.strategy().is_marked_before_removal(live) || is_deleting(live) {
@@ -134,9 +145,8 @@ fn mark_and_remove(
     fields.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
     let generation = live.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or_default();
     fields.insert("generation".to_owned(), json!(generation + 1));
-    let key = request.key(&request.name);
     commit(state, request.now, attribution, key.clone(), marked);
-    remove(state, request.now, attribution, &key).map(|last| Value::clone(&last))
+    remove(state, request.now, attribution, key).map(|last| Value::clone(&last))
 }
 
 pub(crate) fn delete_collection(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Response, ApiError> {
@@ -148,7 +158,6 @@ pub(crate) fn delete_collection(state: &mut ServerState, request: &ResourceReque
     let selected = selected.filter(|entry| scope.selects(entry.key.namespace.as_deref(), &entry.object));
     let selected: Vec<(Arc<StoredKey>, Arc<Stored>)> =
         selected.map(|entry| (entry.key.clone(), entry.object.clone())).collect();
-    let attribution = request.attribution(&delete_options.options, Verb::Delete);
     let metadata = json!({ "resourceVersion": state.store.revision().to_string() });
     let mut warnings: Vec<String> = default_propagation_warning(request, &delete_options).into_iter().collect();
     for (key, live) in &selected {
@@ -158,10 +167,8 @@ pub(crate) fn delete_collection(state: &mut ServerState, request: &ResourceReque
         admit_delete(state, request, &delete_options.object, "", &served, &mut warnings)
             .map_err(|error| error.with_warnings(&warnings))?;
     }
-    if !delete_options.options.dry_run {
-        for (key, _) in &selected {
-            delete_with_policy(state, request.now, &attribution, key, delete_options.propagation);
-        }
+    for (key, live) in &selected {
+        delete_live(state, request, &delete_options, key, live);
     }
     let objects: Vec<Arc<Stored>> = selected.into_iter().map(|(_, object)| object).collect();
     let list = render::list(&request.target, request.format.representation, request.now, &objects, metadata);
@@ -176,17 +183,6 @@ pub(crate) fn delete_stored(
     key: &StoredKey,
     propagation: Propagation,
 ) {
-    delete_with_policy(state, now, attribution, key, Some(propagation));
-}
-
-/// Deletes a stored object; without a policy, that of an earlier delete applies.
-fn delete_with_policy(
-    state: &mut ServerState,
-    now: jiff::Timestamp,
-    attribution: &Attribution,
-    key: &StoredKey,
-    propagation: Option<Propagation>,
-) {
     let Some(entry) = state.store.get(&key.group, &key.plural, key.namespace.as_deref(), &key.name) else {
         return;
     };
@@ -196,7 +192,7 @@ fn delete_with_policy(
         remove(state, now, attribution, key);
         return;
     };
-    match decide_deletion(now, &resource, &live, propagation, None) {
+    match decide_deletion(now, &resource, &live, Some(propagation), None) {
         Deletion::Gone => drop(remove(state, now, attribution, key)),
         Deletion::Unchanged => {}
         Deletion::Marked(object) => drop(commit(state, now, attribution, key.clone(), object)),
@@ -282,19 +278,46 @@ enum Deletion {
 fn read_options(request: &ResourceRequest<'_>) -> Result<DeleteOptions, ApiError> {
     let mut options = request.options("DeleteOptions")?;
     let body = read_body(request)?;
-    if !request.http.body.is_empty() {
+    let has_body = !request.http.body.is_empty();
+    if has_body {
         // With a body, the query is ignored.
-        options.dry_run = array_at(&body, "/dryRun").iter().any(|stage| stage == "All");
+        options.dry_run = is_dry_run(&body);
     }
+    // The body takes precedence over the query.
+    let in_body = Some(string_at(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
+    let requested = if has_body { in_body } else { request.http.parameter("propagationPolicy") };
+    let grace = match request.http.parameter("gracePeriodSeconds").filter(|_| !has_body) {
+        None => body.get("gracePeriodSeconds").and_then(Value::as_i64),
+        Some(seconds) => {
+            let invalid = |_| ApiError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"));
+            Some(seconds.parse().map_err(invalid)?)
+        }
+    };
+    let object = options_object(request, &body, requested, &options);
+    Ok(DeleteOptions { grace, object, ..parse_options(options, &body, requested)? })
+}
+
+fn is_dry_run(delete_options: &Value) -> bool {
+    array_at(delete_options, "/dryRun").iter().any(|stage| stage == "All")
+}
+
+/// Returns the options of the delete by which an eviction is carried out.
+pub(super) fn read_eviction_options(options: Options, eviction: &Value) -> Result<DeleteOptions, ApiError> {
+    let body = eviction.get("deleteOptions").cloned().unwrap_or_default();
+    let dry_run = options.dry_run || is_dry_run(&body);
+    let requested = Some(string_at(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
+    parse_options(Options { dry_run, ..options }, &body, requested)
+}
+
+/// Parses the fields of `DeleteOptions`, with this propagation policy.
+fn parse_options(options: Options, body: &Value, requested: Option<&str>) -> Result<DeleteOptions, ApiError> {
     let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-    let policy = Some(string_at(&body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
+    let policy = Some(string_at(body, "/propagationPolicy")).filter(|policy| !policy.is_empty());
     let invalid = |error: FieldError| Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]));
     if let (Some(_), Some(policy)) = (orphan, policy) {
         let detail = "orphanDependents and deletionPropagation cannot be both set";
         return invalid(FieldError::invalid("propagationPolicy", &json!(policy), detail));
     }
-    // The body takes precedence over the query.
-    let requested = if request.http.body.is_empty() { request.http.parameter("propagationPolicy") } else { policy };
     let propagation = match requested {
         None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
         Some("Background") => Some(Propagation::Background),
@@ -305,22 +328,14 @@ fn read_options(request: &ResourceRequest<'_>) -> Result<DeleteOptions, ApiError
             return invalid(FieldError::unsupported("propagationPolicy", &json!(other), &supported));
         }
     };
-    let grace =
-        match request.http.parameter("gracePeriodSeconds").filter(|_| request.http.body.is_empty()) {
-            None => body.get("gracePeriodSeconds").and_then(Value::as_i64),
-            Some(seconds) => Some(seconds.parse().map_err(|_| {
-                ApiError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
-            })?),
-        };
-    let object = options_object(request, &body, requested, &options);
     let precondition = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(DeleteOptions {
         options,
         propagation,
-        grace,
+        grace: body.get("gracePeriodSeconds").and_then(Value::as_i64),
         uid: precondition("/preconditions/uid"),
         resource_version: precondition("/preconditions/resourceVersion"),
-        object,
+        object: body.clone(),
     })
 }
 
@@ -365,7 +380,8 @@ fn read_body(request: &ResourceRequest<'_>) -> Result<Value, ApiError> {
     Ok(read)
 }
 
-fn check_preconditions(
+/// Checks the UID and the resourceVersion that the options expect.
+pub(super) fn check_preconditions(
     request: &ResourceRequest<'_>,
     name: &str,
     delete_options: &DeleteOptions,

@@ -15,7 +15,7 @@ use super::update::update_from_request;
 use crate::auth::user::User;
 use crate::discovery::groups;
 use crate::encoding::protobuf;
-use crate::http::error::{ApiError, warning_header};
+use crate::http::error::ApiError;
 use crate::http::media::{self, ResponseFormat};
 use crate::http::request::{BODY_BYTES_MAX, Request};
 use crate::http::response::Response;
@@ -106,7 +106,7 @@ pub(crate) fn handle_objects(
     let response = dispatch(state, &request)?;
     let response = if format.is_beta { response.in_beta() } else { response }.in_notation(format.notation);
     Ok(match &request.target.version.deprecation {
-        Some(warning) => response.with_header("warning", warning_header(warning)),
+        Some(warning) => response.with_warning(warning),
         None => response,
     })
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::admission::attributes::{Attributes, Kind, Operation};
 use crate::auth::authorization_request::AuthorizationRequest;
 use crate::auth::user::User;
-use crate::http::error::{ApiError, warning_header};
+use crate::http::error::ApiError;
 use crate::http::media;
 use crate::http::media::{Representation, ResponseFormat};
 use crate::http::request::Request;
@@ -246,7 +246,7 @@ impl ResourceRequest<'_> {
         let body = render::object(&self.target, self.format.representation, self.now, &result.object);
         let mut response = Response::from_json(status, body);
         for warning in &result.warnings {
-            response = response.with_header("warning", warning_header(warning));
+            response = response.with_warning(warning);
         }
         response
     }

@@ -2,17 +2,18 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sindri_merge::{Writer, track_update};
 
-use crate::auth::authenticator::TokenClaims;
+use crate::auth::authenticator::{ISSUER, TokenClaims};
 use crate::auth::authorization_request::AuthorizationRequest;
 use crate::auth::rbac::find_permission;
 use crate::auth::rbac::rules_for;
 use crate::auth::user::User;
 use crate::http::error::ApiError;
 use crate::http::response::Response;
+use crate::object::field_error::FieldError;
 use crate::object::fields::add_duration;
 use crate::object::fields::array_at;
 use crate::object::fields::format_timestamp;
@@ -25,9 +26,11 @@ use crate::storage::store::Store;
 use crate::verbs::read::find_live;
 use crate::verbs::resource_request::ResourceRequest;
 
-const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// Default lifetime of a token in seconds.
 const TOKEN_SECONDS: i64 = 3_600;
+/// Smallest and largest lifetime of a token in seconds.
+const TOKEN_SECONDS_MIN: i64 = 600;
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
 /// Responds to a review, which is never stored.
 pub(crate) fn evaluate_review(
@@ -60,7 +63,7 @@ pub(crate) fn evaluate_review(
             object["status"] = rules_status(&state.store, &request.user, string_at(&object, "/spec/namespace"));
             object["spec"] = json!({});
         }
-        "TokenReview" => object["status"] = token_status(state, string_at(&object, "/spec/token")),
+        "TokenReview" => object["status"] = token_status(state, request.now, &object),
         _ => return Err(ApiError::method_not_allowed()),
     }
     Ok(Response::json(201, &object))
@@ -115,14 +118,25 @@ fn rules_status(store: &Store, user: &User, namespace: &str) -> Value {
     json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
 }
 
-fn token_status(state: &ServerState, token: &str) -> Value {
-    match state.authenticator.tokens.0.get(token) {
+fn token_status(state: &ServerState, now: Timestamp, review: &Value) -> Value {
+    let audiences: Vec<&str> = array_at(review, "/spec/audiences").iter().filter_map(Value::as_str).collect();
+    let token = string_at(review, "/spec/token");
+    match state.authenticator.authenticate_token(&state.store, now, token, &audiences) {
         None => json!({"user": {}, "error": "invalid bearer token"}),
-        Some(issued) => {
-            let name = format!("system:serviceaccount:{}:{}", issued.namespace, issued.account);
-            json!({"authenticated": true, "user": {"username": name, "uid": issued.uid}, "audiences": [ISSUER]})
-        }
+        Some((user, audiences)) => json!({"authenticated": true, "user": user.to_value(), "audiences": audiences}),
     }
+}
+
+/// Returns the lifetime of a requested token in seconds.
+fn token_seconds(body: &Value) -> Result<i64, ApiError> {
+    let seconds = body.pointer("/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(TOKEN_SECONDS);
+    let detail = match seconds {
+        ..TOKEN_SECONDS_MIN => "may not specify a duration less than 10 minutes",
+        TOKEN_SECONDS_MIN..=TOKEN_SECONDS_MAX => return Ok(seconds),
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    let error = FieldError::invalid("spec.expirationSeconds", &json!(seconds), detail);
+    Err(ApiError::invalid_kind("authentication.k8s.io", "TokenRequest", "", &[error]))
 }
 
 /// Issues a token for a service account.
@@ -135,9 +149,14 @@ pub(crate) fn issue_token(
     let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
     let (uid, namespace) =
         (crate::object::fields::uid(&live).to_owned(), request.namespace.clone().unwrap_or_default());
-    let seconds = body.pointer("/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(TOKEN_SECONDS);
+    let seconds = token_seconds(&body)?;
+    let wanted: Vec<String> =
+        array_at(&body, "/spec/audiences").iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let mut object = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"});
     object["spec"] = json!({ "expirationSeconds": seconds });
+    if !wanted.is_empty() {
+        object["spec"]["audiences"] = json!(wanted);
+    }
     let mut object = track_fields(request, object, manager, "token")?;
     let fields = metadata(&mut object);
     fields.insert("name".to_owned(), json!(request.name));
@@ -147,12 +166,20 @@ pub(crate) fn issue_token(
     let id = state.ids.uid();
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let header = part(json!({"alg": "ES256", "kid": "simulated"}));
-    let claims =
-        part(json!({"iss": ISSUER, "jti": id, "sub": format!("system:serviceaccount:{namespace}:{}", request.name)}));
+    let audiences = if wanted.is_empty() { vec![ISSUER.to_owned()] } else { wanted };
+    let (issued_at, expires_at) = (request.now, add_duration(request.now, SignedDuration::from_secs(seconds)));
+    let claims = part(json!({
+        "iss": ISSUER, "aud": audiences, "jti": id, "sub": format!("system:serviceaccount:{namespace}:{}", request.name),
+        "iat": issued_at.as_second(), "nbf": issued_at.as_second(), "exp": expires_at.as_second(),
+        "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": request.name, "uid": uid}},
+    }));
     let token = format!("{header}.{claims}.{}", URL_SAFE_NO_PAD.encode(state.ids.uid()));
-    let end = add_duration(request.now, SignedDuration::from_secs(seconds.clamp(0, 1 << 32)));
-    object["spec"] = json!({"audiences": [ISSUER], "boundObjectRef": null, "expirationSeconds": seconds});
-    object["status"] = json!({"token": token, "expirationTimestamp": format_timestamp(end)});
-    state.authenticator.tokens.0.insert(token, TokenClaims { namespace, account: request.name.clone(), uid, id });
+    let bound_to = body.pointer("/spec/boundObjectRef").cloned().unwrap_or_default();
+    object["spec"] = json!({"audiences": audiences, "boundObjectRef": bound_to, "expirationSeconds": seconds});
+    object["status"] = json!({"token": token, "expirationTimestamp": format_timestamp(expires_at)});
+    let issued = TokenClaims { namespace, account: request.name.clone(), uid, id, audiences, expires_at };
+    let tokens = &mut state.authenticator.tokens.0;
+    tokens.retain(|_, other| other.expires_at > request.now);
+    tokens.insert(token, issued);
     Ok(Response::json(201, &object))
 }

@@ -10,7 +10,7 @@ use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest};
 use crate::admission::attributes::Kind;
 use crate::encoding::yaml;
-use crate::http::error::{ApiError, warning_header};
+use crate::http::error::ApiError;
 use crate::http::response::Response;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{array_at, group_version, metadata, resource_version, string_at};
@@ -72,7 +72,7 @@ pub(crate) fn handle_scale(state: &mut ServerState, request: &ResourceRequest<'_
         commit(state, request.now, &request.attribution(&options, verb), request.key(&request.name), object)
     };
     let response = Response::json(200, &build_scale(request, &convert(&request.target, &written)));
-    Ok(warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning))))
+    Ok(warnings.iter().fold(response, |response, warning| response.with_warning(warning)))
 }
 
 /// Runs policies and webhooks, and returns the replicas if a webhook changed them.

@@ -6,16 +6,17 @@ use serde_json::{Value, json};
 
 use super::admit::SubresourceWrite;
 use super::connect::connect;
-use super::delete::{Propagation, delete_stored};
+use super::delete::{check_preconditions, delete_live, read_eviction_options};
 use super::pod_log::read_log;
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest};
 use super::review::{evaluate_review, issue_token};
 use super::scale::handle_scale;
+use super::update::check_resource_version;
 use crate::admission::attributes::Kind;
-use crate::admission::disruption_budget::blocking_budget;
+use crate::admission::disruption_budget::{EvictionDecision, decide_eviction};
 use crate::encoding::yaml;
-use crate::http::error::{ApiError, warning_header};
+use crate::http::error::ApiError;
 use crate::http::response::Response;
 use crate::object::fields::{api_version, array_at, finalizers, is_deleting, metadata, string_at};
 use crate::object::stored::Stored;
@@ -73,7 +74,7 @@ fn admit_posted(
 fn created_response(warnings: &[String]) -> Response {
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     let response = Response::json(201, &done);
-    warnings.iter().fold(response, |response, warning| response.with_header("warning", warning_header(warning)))
+    warnings.iter().fold(response, |response, warning| response.with_warning(warning))
 }
 
 /// Binds a pod to a node.
@@ -95,7 +96,11 @@ fn bind(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Respon
     });
     if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
         let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-        conditions.as_array_mut().into_iter().for_each(|conditions| conditions.push(condition.clone()));
+        if let Some(conditions) = conditions.as_array_mut() {
+            // A scheduler may have reported before that it found no node.
+            conditions.retain(|known| known["type"] != condition["type"]);
+            conditions.push(condition.clone());
+        }
     }
     if !options.dry_run {
         commit(state, request.now, &request.attribution(&options, Verb::Create), request.key(&request.name), pod);
@@ -113,20 +118,26 @@ fn evict(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Respo
     let (body, warnings) = admit_posted(state, request, ("policy", "Eviction"), &options, body)?;
     let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
     let namespace = request.namespace.as_deref().unwrap_or_default();
-    if let Some((budget, spare)) = blocking_budget(&state.store, namespace, &live) {
-        let reason = format!(
-            "The disruption budget {budget} needs {} healthy pods and has {} currently",
-            spare.desired, spare.healthy
-        );
-        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-        let causes = json!({"causes": [{"reason": "DisruptionBudget", "message": reason}]});
-        return Err(ApiError::new(429, "TooManyRequests", message, Some(causes)));
+    match decide_eviction(&state.store, namespace, &live) {
+        EvictionDecision::Allowed => {}
+        EvictionDecision::Forbidden(budget, counts) => {
+            let reason = format!(
+                "The disruption budget {budget} needs {} healthy pods and has {} currently",
+                counts.desired, counts.healthy
+            );
+            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+            let causes = json!({"causes": [{"reason": "DisruptionBudget", "message": reason}]});
+            return Err(ApiError::new(429, "TooManyRequests", message, Some(causes)));
+        }
+        EvictionDecision::SeveralBudgets => {
+            let message =
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            return Err(ApiError::unknown(message));
+        }
     }
-    let dry = options.dry_run || array_at(&body, "/deleteOptions/dryRun").iter().any(|stage| stage == "All");
-    if !dry {
-        let attribution = request.attribution(&options, Verb::Delete);
-        delete_stored(state, request.now, &attribution, &request.key(&request.name), Propagation::Background);
-    }
+    let delete_options = read_eviction_options(options, &body)?;
+    check_preconditions(request, &request.name, &delete_options, &live)?;
+    delete_live(state, request, &delete_options, &request.key(&request.name), &live);
     Ok(created_response(&warnings))
 }
 
@@ -135,12 +146,15 @@ fn finalize(state: &mut ServerState, request: &ResourceRequest<'_>) -> Result<Re
     let options = request.options("UpdateOptions")?;
     let body = request.body_object(&options)?.object;
     let live = find_live(&state.store, request).cloned().ok_or_else(|| request.not_found())?;
+    check_resource_version(request, &live, &body)?;
     let mut namespace = Value::clone(&live);
     let left = array_at(&body, "/spec/finalizers").to_vec();
     namespace["spec"] = if left.is_empty() { json!({}) } else { json!({ "finalizers": left }) };
     let attribution = request.attribution(&options, Verb::Update);
     let released = is_deleting(&namespace) && left.is_empty() && finalizers(&namespace).is_empty();
-    let shown = if released {
+    let shown = if options.dry_run {
+        Arc::new(Stored::new(namespace))
+    } else if released {
         remove(state, request.now, &attribution, &request.key(&request.name));
         Arc::new(Stored::new(namespace))
     } else if namespace == ***live {

@@ -104,7 +104,7 @@ fn update_admitted(
     warnings: &mut Vec<String>,
 ) -> Result<Arc<Stored>, ApiError> {
     let live = convert(&request.target, stored);
-    check_preconditions(request, &live, &object)?;
+    check_resource_version(request, &live, &object)?;
     let immutable = changed_identity(&live, &object);
     let resets_managers = asks_for_reset(&object);
     let ignored = ignored_metadata(request, verb, &live, &object);
@@ -398,7 +398,12 @@ fn are_equal_but(one: &Value, other: &Value, ignored: &[&str]) -> bool {
     one.iter().filter(counts).eq(other.iter().filter(counts))
 }
 
-fn check_preconditions(request: &ResourceRequest<'_>, live: &Value, object: &Value) -> Result<(), ApiError> {
+/// Checks the resourceVersion that a write expects.
+pub(super) fn check_resource_version(
+    request: &ResourceRequest<'_>,
+    live: &Value,
+    object: &Value,
+) -> Result<(), ApiError> {
     let resource = &request.target.resource;
     let requested = resource_version(object);
     if requested.parse::<u64>().is_err() && !requested.is_empty() {

@@ -68,12 +68,7 @@ fn on_removal(state: &mut ServerState, now: Timestamp, event: &Event) {
     if !state.store.dependents(removed_uid).is_empty() {
         state.schedule_after(now, state.delays.garbage_collection, Task::CollectDependents(removed_uid.to_owned()));
     }
-    for owner in find_owners(state, key, &event.object).into_iter().filter_map(|owner| owner.key) {
-        let is_waiting = state.store.find_key(&owner).is_some_and(|owner| finalizers(owner).contains(&FOREGROUND));
-        if is_waiting {
-            state.schedule_after(now, state.delays.garbage_collection, Task::FinishDeletion(owner));
-        }
-    }
+    schedule_waiting_owners(state, now, key, &event.object);
     if let (Some(namespace), "", "pods") = (&key.namespace, key.group.as_str(), key.plural.as_str()) {
         schedule_unprotecting_claims(state, now, namespace);
     }
@@ -92,12 +87,25 @@ fn on_removal(state: &mut ServerState, now: Timestamp, event: &Event) {
     }
 }
 
+/// Schedules the deletion of owners that may have waited for this object.
+fn schedule_waiting_owners(state: &mut ServerState, now: Timestamp, key: &StoredKey, object: &Value) {
+    for owner in find_owners(state, key, object).into_iter().filter_map(|owner| owner.key) {
+        let is_waiting = state.store.find_key(&owner).is_some_and(|owner| finalizers(owner).contains(&FOREGROUND));
+        if is_waiting {
+            state.schedule_after(now, state.delays.garbage_collection, Task::FinishDeletion(owner));
+        }
+    }
+}
+
 fn on_write(state: &mut ServerState, now: Timestamp, event: &Event) {
     let pointer = "/metadata/ownerReferences";
     let owners = array_at(&event.object, pointer);
     let previous_owners = event.before.as_ref().map_or(&[] as &[Value], |before| array_at(before, pointer));
     if !owners.is_empty() && owners != previous_owners {
         state.schedule_after(now, state.delays.garbage_collection, Task::CheckOwners(StoredKey::clone(&event.key)));
+    }
+    if let Some(before) = event.before.as_ref().filter(|_| owners != previous_owners) {
+        schedule_waiting_owners(state, now, &event.key, before);
     }
     let pending = finalizers(&event.object);
     if is_deleting(&event.object) && (pending.contains(&FOREGROUND) || pending.contains(&ORPHAN)) {

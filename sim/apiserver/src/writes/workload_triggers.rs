@@ -39,6 +39,20 @@ fn delay_of(state: &ServerState, workload: Workload) -> SignedDuration {
         Workload::EndpointSlice => state.delays.endpoint_slice,
         Workload::Scheduler | Workload::PodReadiness => state.delays.scheduling,
         Workload::Kubelet => state.delays.pod_start,
+        Workload::PodCleanup => POD_CLEANUP_DELAY,
+    }
+}
+
+/// Delay of the removal of pods after that of their node, as in the real controller.
+const POD_CLEANUP_DELAY: SignedDuration = SignedDuration::from_secs(40);
+
+/// Schedules the removal of the pods of a removed node.
+fn schedule_cleanup(state: &mut ServerState, now: Timestamp, node: &str) {
+    let collection = state.store.collection("", "pods").into_iter().flat_map(|collection| collection.values());
+    let stranded = collection.filter(|entry| string_at(&entry.object, "/spec/nodeName") == node);
+    let keys: Vec<StoredKey> = stranded.map(|entry| StoredKey::clone(&entry.key)).collect();
+    for key in keys {
+        schedule_workload(state, now, Workload::PodCleanup, key);
     }
 }
 
@@ -148,7 +162,12 @@ fn schedule_all(state: &mut ServerState, now: Timestamp, workload: Workload, (gr
 fn schedule_kubelet(state: &mut ServerState, now: Timestamp, event: &Event) {
     let key = StoredKey::clone(&event.key);
     match (key.group.as_str(), key.plural.as_str(), event.gone) {
-        ("", "nodes", _) => schedule_unscheduled_pods(state, now),
+        ("", "nodes", is_removed) => {
+            schedule_unscheduled_pods(state, now);
+            if is_removed {
+                schedule_cleanup(state, now, &key.name);
+            }
+        }
         ("", "pods", false) => {
             let pod = &event.object;
             let before = event.before.as_deref();
@@ -166,7 +185,9 @@ fn schedule_kubelet(state: &mut ServerState, now: Timestamp, event: &Event) {
                 || has_changed(&format!("/metadata/annotations/{}", OUTCOME_ANNOTATION.replace('/', "~1")))
             {
                 schedule_workload(state, now, Workload::Kubelet, key);
-            } else if !array_at(pod, "/spec/readinessGates").is_empty() && has_changed("/status/conditions") {
+            } else if has_changed("/spec/ephemeralContainers")
+                || !array_at(pod, "/spec/readinessGates").is_empty() && has_changed("/status/conditions")
+            {
                 schedule_workload(state, now, Workload::PodReadiness, key);
             }
         }

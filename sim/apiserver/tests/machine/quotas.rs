@@ -93,3 +93,14 @@ fn a_changed_service_may_exceed_a_quota() {
     assert_eq!(changed.failure(), (403, "Forbidden", message));
     assert_eq!(used(&mut machine), json!({"services": "2", "services.nodeports": "0"}));
 }
+
+#[test]
+fn a_limit_range_keeps_explicit_amounts_of_resources_with_a_slash() {
+    let mut machine = Machine::new();
+    let limits = json!([{"type": "Container", "default": {"example.com/gpu": "1"}}]);
+    let range = json!({"metadata": {"name": "some"}, "spec": {"limits": limits}});
+    assert_eq!(machine.post("/api/v1/namespaces/default/limitranges", &range).status, 201);
+    let created = machine.post(PODS, &pod("gpu", &json!({"limits": {"example.com/gpu": "4"}})));
+    let resources = &created.body["spec"]["containers"][0]["resources"];
+    assert_eq!(resources, &json!({"limits": {"example.com/gpu": "4"}, "requests": {"example.com/gpu": "4"}}));
+}

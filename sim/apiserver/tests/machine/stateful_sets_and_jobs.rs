@@ -361,3 +361,15 @@ fn invalid_jobs_are_rejected() {
     let other = json!({"template": {"spec": {"nodeSelector": {"zone": "b"}}}});
     assert_eq!(machine.patch(&elastic, MERGE, &change(other)).status, 422);
 }
+
+#[test]
+fn a_job_of_another_controller_is_left_alone() {
+    let mut machine = Machine::new();
+    let now = machine.now;
+    machine.server = machine.server.with_workloads().with_kubelet(now, &["node-1"]);
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "busybox"}]}});
+    let job = json!({"metadata": {"name": "remote"}, "spec": {"managedBy": "example.io/queue", "template": template}});
+    assert_eq!(machine.post("/apis/batch/v1/namespaces/default/jobs", &job).status, 201);
+    machine.advance(60_000);
+    assert_eq!(machine.get("/api/v1/namespaces/default/pods").body["items"], json!([]));
+}

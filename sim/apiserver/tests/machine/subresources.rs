@@ -26,7 +26,7 @@ fn a_pod_disruption_budget_prevents_an_eviction() {
     let mut machine = Machine::new();
     let pod = json!({"metadata": {"name": "one", "labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     assert_eq!(machine.post(PODS, &pod).status, 201);
-    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
     machine.patch(&format!("{PODS}/one/status"), STRATEGIC, &ready);
     let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
     let budget =
@@ -147,4 +147,66 @@ fn a_response_is_one_line_or_indented() {
     assert_eq!(text("/api/v1/namespaces/default?pretty=false", "curl/8"), line);
     let metrics = text("/metrics", "prometheus");
     assert!(metrics.contains("apiserver_storage_objects{resource=\"namespaces\"} 4\n"), "{metrics}");
+}
+
+#[test]
+fn a_log_needs_no_container_beside_init_containers_and_checks_its_options() {
+    let mut machine = Machine::new();
+    let now = machine.now;
+    machine.server = machine.server.with_kubelet(now, &["node-1"]);
+    let pod = json!({"metadata": {"name": "web"}, "spec": {
+        "containers": [{"name": "a", "image": "nginx:1"}],
+        "initContainers": [{"name": "first", "image": "busybox"}],
+    }});
+    assert_eq!(machine.post(PODS, &pod).status, 201);
+    machine.advance(10_000);
+    let log = format!("{PODS}/web/log");
+    assert_eq!(machine.get(&log).body, json!("a started\n"));
+    let message = "previous terminated container \"a\" in pod \"web\" not found";
+    assert_eq!(machine.get(&format!("{log}?previous=true")).failure(), (400, "BadRequest", message));
+    assert_eq!(machine.get(&format!("{log}?tailLines=-1")).status, 422);
+    assert_eq!(machine.get(&format!("{log}?tailLines=abc")).status, 400);
+}
+
+#[test]
+fn sidecars_and_ephemeral_containers_run() {
+    let mut machine = machine_with_pod();
+    let pod = json!({"metadata": {"name": "mesh"}, "spec": {
+        "containers": [{"name": "a", "image": "nginx:1"}],
+        "initContainers": [{"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}],
+    }});
+    assert_eq!(machine.post(PODS, &pod).status, 201);
+    machine.advance(10_000);
+    let live = machine.get(&format!("{PODS}/mesh")).body;
+    let sidecar = &live["status"]["initContainerStatuses"][0];
+    assert!(sidecar["state"]["running"].is_object() && sidecar["ready"] == true, "{sidecar}");
+    let added = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}});
+    machine.patch(&format!("{PODS}/web/ephemeralcontainers"), STRATEGIC, &added);
+    machine.advance(10_000);
+    let live = machine.get(&format!("{PODS}/web")).body;
+    assert!(live["status"]["ephemeralContainerStatuses"][0]["state"]["running"].is_object(), "{live}");
+}
+
+#[test]
+fn scheduling_gates_are_removed_and_the_node_is_not_changed() {
+    let mut machine = Machine::new();
+    let now = machine.now;
+    machine.server = machine.server.with_kubelet(now, &["node-1"]);
+    let pod = json!({"metadata": {"name": "gated"}, "spec": {
+        "schedulingGates": [{"name": "example.io/quota"}], "containers": [{"name": "a", "image": "nginx:1"}],
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+    }});
+    assert_eq!(machine.post(PODS, &pod).status, 201);
+    let target = format!("{PODS}/gated");
+    let another = json!([{"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": "example.io/other"}}]);
+    assert_eq!(machine.patch(&target, "application/json-patch+json", &another).status, 422);
+    for forbidden in [json!({"nodeName": "node-1"}), json!({"tolerations": []})] {
+        assert_eq!(machine.patch(&target, MERGE, &json!({ "spec": forbidden })).status, 422, "{forbidden}");
+    }
+    machine.advance(5_000);
+    assert!(machine.get(&target).body["spec"]["nodeName"].is_null());
+    let open = json!([{"op": "remove", "path": "/spec/schedulingGates"}]);
+    assert_eq!(machine.patch(&target, "application/json-patch+json", &open).status, 200);
+    machine.advance(5_000);
+    assert_eq!(machine.get(&target).body["spec"]["nodeName"], "node-1");
 }

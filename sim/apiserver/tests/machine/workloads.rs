@@ -341,3 +341,15 @@ fn a_deleted_pod_is_unready_before_it_is_gone() {
     assert_eq!(last["type"], "DELETED");
     assert_eq!(condition(&last["object"], "Ready")["status"], "False", "{last}");
 }
+
+#[test]
+fn the_pods_of_a_removed_node_are_replaced() {
+    let mut machine = machine();
+    machine.post(DEPLOYMENTS, &web(2));
+    machine.advance(10_000);
+    machine.delete("/api/v1/nodes/node-1");
+    machine.advance(60_000);
+    let pods = items(&mut machine, PODS);
+    let nodes: Vec<&str> = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).collect();
+    assert_eq!(nodes, ["node-2", "node-2"]);
+}

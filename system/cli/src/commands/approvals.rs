@@ -1,10 +1,10 @@
 //! `sindri approvals`: plans that agents hold until they are approved or rejected.
 
-use sindri_model::text::{to_printable, to_printable_lines};
 use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::Serialize;
+use sindri_model::text::{to_printable, to_printable_lines};
 use sindri_model::wire::{Approval, ApprovalState};
 use sindri_model::{AgentId, StackId};
 

@@ -1,12 +1,12 @@
 //! `sindri events`: events of one agent, or of all agents about one stack, newest first; with `--follow` oldest first.
 
-use sindri_model::text::to_printable;
 use std::time::Duration;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use sindri_client::EventQuery;
+use sindri_model::text::to_printable;
 use sindri_model::wire::{EventStatus, NamedEvent};
 use tokio::time::sleep;
 

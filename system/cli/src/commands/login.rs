@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
+use sindri_model::text::to_printable_lines;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::Failure;
 use crate::file_lock::FileLock;
 use crate::oidc::{DeviceAnswer, Provider};
 use crate::output::print;
-use sindri_model::text::to_printable_lines;
 use crate::token_file::TokenFile;
 
 /// Added to the interval when the provider asks for a slower pace, as the specification says.

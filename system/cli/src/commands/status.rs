@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use sindri_model::StackId;
+use sindri_model::text::to_printable;
 use sindri_model::wire::StatusOverview;
 use tokio::time::sleep;
 
@@ -12,7 +13,6 @@ use crate::commands::conditions;
 use crate::failure::Failure;
 use crate::names;
 use crate::output::{Format, note, print, print_or_fail};
-use sindri_model::text::to_printable;
 use crate::session::Session;
 use crate::status::{GeneratorNames, StackNames, find_ambiguous, find_wrong, format_overview};
 

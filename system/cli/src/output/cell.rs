@@ -1,7 +1,7 @@
 //! One cell of a table: a text or a time, with a style.
 
-use sindri_model::text::to_printable;
 use jiff::Timestamp;
+use sindri_model::text::to_printable;
 
 use super::age::format_age;
 

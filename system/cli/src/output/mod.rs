@@ -13,9 +13,9 @@ mod write;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use serde::Serialize;
+use sindri_model::text::to_printable_lines;
 
 use crate::failure::Failure;
-use sindri_model::text::to_printable_lines;
 
 pub(crate) use age::format_age;
 pub(crate) use cell::{Cell, Style};

@@ -2,8 +2,9 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use crate::failure::Failure;
 use sindri_model::text::to_printable_lines;
+
+use crate::failure::Failure;
 
 /// Prints a text. A closed pipe is not an error, so that `sindri status | grep -q web` succeeds.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {

@@ -1,9 +1,9 @@
-//! The lines below the matrix: each cause sindri_model::text::to_printable;
-use once, with the stacks or clusters that it concerns, and what to do.
+//! The lines below the matrix: each cause once, with the stacks or clusters that it concerns, and what to do.
 
 use std::collections::BTreeMap;
 
 use sindri_model::StackId;
+use sindri_model::text::to_printable;
 use sindri_model::wire::{
     AgentOverview, AgentStatus, AssignmentState, AssignmentStatus, StackOverview, StatusOverview,
 };

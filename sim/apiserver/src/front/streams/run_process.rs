@@ -45,6 +45,10 @@ pub(super) async fn run_process(
                 }
                 continue;
             }
+            Step::Yield => {
+                tokio::task::yield_now().await;
+                continue;
+            }
             Step::Exit(exit_code) => break exit_code,
             Step::Sleep(pause) => Some(pause),
             Step::Read => None,

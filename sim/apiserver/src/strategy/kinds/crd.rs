@@ -10,8 +10,9 @@ use crate::object::fields::{array_at, format_timestamp, metadata, name, string_a
 use crate::object::finalizers::CLEANUP;
 use crate::registry::types::SchemaType;
 use crate::schema::crd_schema;
+use crate::strategy::checks::immutability::check_immutable;
 use crate::strategy::default_values::{map_field, set_default};
-use crate::strategy::{PrepareContext, Strategy};
+use crate::strategy::{EmptyValue, PrepareContext, Strategy};
 
 pub(super) struct CustomResourceDefinition;
 
@@ -84,6 +85,14 @@ impl Strategy for CustomResourceDefinition {
             if string_at(version, "/name").is_empty() {
                 errors.push(FieldError::required(format!("spec.versions[{index}].name"), ""));
             }
+            let warning = string_at(version, "/deprecationWarning");
+            if let Some((position, _)) = warning.char_indices().find(|(_, character)| character.is_control()) {
+                let field = format!("spec.versions[{index}].deprecationWarning");
+                let detail = format!(
+                    "must only contain printable UTF-8 characters; non-printable character found at index {position}"
+                );
+                errors.push(FieldError::invalid(field, &json!(warning), &detail));
+            }
             if !version.pointer("/schema/openAPIV3Schema").is_some_and(Value::is_object) {
                 let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
                 errors.push(FieldError::required(field, ""));
@@ -98,6 +107,17 @@ impl Strategy for CustomResourceDefinition {
             }
         }
         errors
+    }
+
+    /// Checks the fields that cannot change: the group and the plural never, scope and kind once the names are accepted.
+    fn validate_update(&self, live: &Value, object: &Value, _empty_values: &[EmptyValue]) -> Vec<FieldError> {
+        let established = array_at(live, "/status/conditions")
+            .iter()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+        let accepted = [("spec.scope", "/spec/scope"), ("spec.names.kind", "/spec/names/kind")];
+        let always = [("spec.group", "/spec/group"), ("spec.names.plural", "/spec/names/plural")];
+        let fields = accepted.into_iter().filter(|_| established).chain(always);
+        fields.filter_map(|(field, pointer)| check_immutable(field, pointer, live, object)).collect()
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {

@@ -11,6 +11,10 @@ use crate::strategy::checks::workloads::{RESTART_POLICIES, name_warning};
 use crate::strategy::default_values::{map_field, set_default};
 use crate::strategy::{EmptyValue, PrepareContext, Strategy};
 
+/// Fields of a pod's spec that may change. For gates and tolerations there are further rules.
+const MUTABLE_FIELDS: [&str; 4] =
+    ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"];
+
 pub(super) struct Pod;
 
 impl Strategy for Pod {
@@ -48,18 +52,22 @@ impl Strategy for Pod {
                     container["image"] = Value::Null;
                 }
             }
-            for field in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"] {
+            let is_gated = !array_at(live, "/spec/schedulingGates").is_empty();
+            let while_gated = ["nodeSelector"].into_iter().filter(|_| is_gated);
+            for field in MUTABLE_FIELDS.into_iter().chain(while_gated) {
                 if let Some(spec) = spec.as_object_mut() {
                     spec.remove(field);
                 }
             }
             spec
         };
+        let mut errors = scheduling_errors(live, object);
         if immutable_spec(live) == immutable_spec(object) {
-            return Vec::new();
+            return errors;
         }
         let detail = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-        vec![FieldError::forbidden("spec", detail)]
+        errors.push(FieldError::forbidden("spec", detail));
+        errors
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
@@ -108,6 +116,43 @@ impl Strategy for PodTemplate {
     fn returns_deleted_object(&self) -> bool {
         true
     }
+}
+
+/// Checks that gates are only removed, and tolerations and node selectors only added.
+fn scheduling_errors(live: &Value, object: &Value) -> Vec<FieldError> {
+    let gates = array_at(live, "/spec/schedulingGates");
+    let added = array_at(object, "/spec/schedulingGates").iter().find(|gate| !gates.contains(gate));
+    let gate_error = added.map(|gate| {
+        let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", string_at(gate, "/name"));
+        FieldError::forbidden("spec.schedulingGates", &detail)
+    });
+    let without_time = |toleration: &Value| -> Map<String, Value> {
+        let fields = toleration.as_object().into_iter().flatten();
+        fields
+            .filter(|(name, _)| *name != "tolerationSeconds")
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    let tolerations = |pod: &Value| array_at(pod, "/spec/tolerations").iter().map(without_time).collect::<Vec<_>>();
+    let kept = tolerations(object);
+    // Admission adds these two to every pod; a manifest does not have them.
+    let is_added = |toleration: &Map<String, Value>| {
+        let key = toleration.get("key").and_then(Value::as_str).unwrap_or_default();
+        ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"].contains(&key)
+    };
+    let removed = tolerations(live).iter().any(|toleration| !is_added(toleration) && !kept.contains(toleration));
+    let toleration_error = removed.then(|| {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        FieldError::forbidden("spec.tolerations", detail)
+    });
+    let labels =
+        |pod: &Value| pod.pointer("/spec/nodeSelector").and_then(Value::as_object).cloned().unwrap_or_default();
+    let kept = labels(object);
+    let is_narrower = labels(live).iter().all(|(name, value)| kept.get(name) == Some(value));
+    let selector_error = (!gates.is_empty() && !is_narrower).then(|| {
+        FieldError::invalid("spec.nodeSelector", &json!(kept), "only additions are allowed to spec.nodeSelector")
+    });
+    gate_error.into_iter().chain(toleration_error).chain(selector_error).collect()
 }
 
 /// Returns the QoS class of a pod.
