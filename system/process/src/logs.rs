@@ -23,7 +23,7 @@ pub fn init(format: &str, level: &str, request_id: RequestId, traces: Option<&Tr
     let level: LevelFilter = level.parse().expect("the setting takes only valid levels");
     let Some(traces) = traces else { return init_lines(format, level, request_id) };
     let subscriber = tracing_subscriber::registry().with(traces.layer());
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).log_internal_errors(false);
     match format {
         "off" => subscriber.init(),
         "json" => {
