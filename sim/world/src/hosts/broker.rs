@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sindri_broker::{Broker, SqliteStore};
-use sindri_model::{Clock, Pak};
+use sindri_broker::{Broker, SqliteStore, StoreError};
+use sindri_model::{Clock, Entropy, Pak};
+use tokio::time::sleep;
 
 use super::http_port::HTTP_PORT;
 use crate::disk;
@@ -18,6 +19,9 @@ use crate::wall_clock::wall_time;
 
 /// Interval at which a call that waits for a stalled database checks it again.
 const STALL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time after which a supervisor starts a broker again that could not start.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// Brokers that the database does not respond to.
 #[derive(Clone, Default)]
@@ -79,6 +83,23 @@ fn open_file() -> SqliteStore {
     SqliteStore::open("broker.db", Some(disk::VFS_NAME)).expect("the simulated disk works")
 }
 
+/// Starts a broker. One whose database does not respond ends, and its supervisor starts it again.
+async fn start(database: &Database, name: &str, entropy: &Entropy, admin: &Pak) -> Broker {
+    loop {
+        match try_start(database, name, entropy.clone(), admin).await {
+            Ok(broker) => return broker,
+            Err(StoreError::Unavailable) => sleep(RESTART_PAUSE).await,
+            Err(error) => panic!("the simulated disk works: {error}"),
+        }
+    }
+}
+
+async fn try_start(database: &Database, name: &str, entropy: Entropy, admin: &Pak) -> Result<Broker, StoreError> {
+    let broker = Broker::start(database.open(name), Clock::new(wall_time), entropy).await?;
+    broker.create_admin_key(admin).await?;
+    Ok(broker)
+}
+
 /// Returns the program of the broker on the host of this name; its HTTP exchanges are recorded in `exchanges`.
 pub fn broker(seed: u64, name: &str, admin: Pak, database: Database, exchanges: ExchangeLog) -> Program {
     let entropy = entropy_source(seed, name);
@@ -87,9 +108,7 @@ pub fn broker(seed: u64, name: &str, admin: Pak, database: Database, exchanges: 
         let (entropy, admin, database) = (entropy(), admin.clone(), database.clone());
         let (name, exchanges) = (name.clone(), exchanges.clone());
         Box::pin(async move {
-            let started = Broker::start(database.open(&name), Clock::new(wall_time), entropy).await;
-            let broker = started.expect("the simulated disk works");
-            broker.create_admin_key(&admin).await.expect("the simulated disk works");
+            let broker = start(&database, &name, &entropy, &admin).await;
             if database.is_declared_restored.swap(false, Ordering::Relaxed) {
                 broker.record_restore("declared by the operator".to_owned()).await.expect("the simulated disk works");
             }
