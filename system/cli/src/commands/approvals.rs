@@ -118,3 +118,23 @@ fn find_one(approvals: Vec<ApprovalRow>, prefix: &str) -> Result<ApprovalRow, Fa
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_that_an_older_broker_has_stored_does_not_control_the_terminal() {
+        let id = "01b8dac5-b412-7592-a5c9-359bf5002870";
+        let approval = json!({
+            "id": id, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "agent_id": id,
+            "stack_id": id, "deployment_object_id": id, "digest": "a".repeat(64), "state": "pending",
+            "reasons": ["12 of 13\u{1b}[8m\nobjects"], "plan": "- delete Namespace a\u{1b}[2K\u{1b}[1G\n- keep",
+        });
+        let approval = serde_json::from_value(approval).expect("a valid approval");
+        let text = ApprovalRow { approval, stack: "web".to_owned(), agent: "east".to_owned() }.describe();
+        assert!(text.ends_with("\n- 12 of 13 [8m objects\n\n- delete Namespace a [2K [1G\n- keep\n"), "{text:?}");
+    }
+}
