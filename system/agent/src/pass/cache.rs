@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use sindri_model::{ObjectKey, StackId};
 
+use super::creation::{CreationResult, SeenResult};
 use super::desired::{DesiredObject, DesiredStack};
-use super::inventory::{
-    Completeness, CreationResult, Inventory, InventoryError, SeenResult, load_inventory, save_inventory,
-};
+use super::inventory::{Completeness, Inventory, InventoryError, load_inventory, save_inventory};
 use super::order::ReadyObjects;
 use super::plan::AppliedState;
 use crate::cluster::{ApiResource, Cluster};

@@ -4,6 +4,7 @@ pub(crate) mod act;
 mod approval;
 pub(crate) mod cache;
 pub(crate) mod content;
+pub(crate) mod creation;
 pub(crate) mod desired;
 pub(crate) mod ignored_values;
 pub(crate) mod inventory;

@@ -5,10 +5,9 @@ use std::time::Duration;
 use sindri_client::Client;
 use sindri_model::{AgentId, StackId};
 
+use super::creation::{Creation, CreationResult};
 use super::desired::{DesiredObject, DesiredStack};
-use super::inventory::{
-    Completeness, Creation, CreationResult, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory,
-};
+use super::inventory::{Completeness, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory};
 use super::observe::{FoundObjects, find_stack_objects};
 use super::summary::PassError;
 use crate::cluster::Cluster;

@@ -10,8 +10,9 @@ use thiserror::Error;
 
 use super::act::{ActError, DeleteError};
 use super::approval::HoldMessage;
+use super::creation::CreationResult;
 use super::desired::DesiredObject;
-use super::inventory::{CreationResult, InventoryError, RevisionPosition};
+use super::inventory::{InventoryError, RevisionPosition};
 use super::plan::{PlanError, WaitingTurn};
 use super::resolve::ResolveError;
 use crate::cluster::ClusterError;

@@ -14,8 +14,8 @@ use super::conditions::ReadyCondition;
 use crate::cluster::concurrency::run_concurrently;
 use crate::cluster::{Cluster, ClusterError};
 use crate::panics::catch_panic;
+use crate::pass::creation::{CreationResult, SeenResult};
 use crate::pass::desired::DesiredObject;
-use crate::pass::inventory::{CreationResult, SeenResult};
 use crate::pass::order::ReadyObjects;
 use crate::pass::summary::{DeclaredObject, DeclaredState};
 

@@ -5,8 +5,9 @@ use sindri_model::StackId;
 use tokio::sync::Mutex;
 
 use crate::cluster::{AppliedObject, Cluster};
+use crate::pass::creation::CreationResult;
 use crate::pass::desired::DesiredObject;
-use crate::pass::inventory::{CreationResult, Inventory, InventoryError, save_inventory};
+use crate::pass::inventory::{Inventory, InventoryError, save_inventory};
 
 /// Records objects that are applied once.
 pub struct OnceRecorder<'a> {

@@ -12,8 +12,9 @@ use thiserror::Error;
 
 use super::steps::{Delete, Plan, WaitingTurn, Write};
 use crate::cluster::{AppliedObject, LiveObject};
+use crate::pass::creation::{Creation, CreationResult};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
-use crate::pass::inventory::{Creation, CreationResult, Entry, Inventory, RevisionPosition};
+use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::ReadyObjects;
 use crate::pass::stage::{DeleteOrder, Stage};

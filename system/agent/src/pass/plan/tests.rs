@@ -11,8 +11,9 @@ use sindri_model::{Checksum, Epoch, IgnoredFields, ObjectKey, RevisionId, Sequen
 use super::*;
 use crate::cluster::ownership::{Ownership, RevisionOwner};
 use crate::cluster::{ApiResource, AppliedFieldsHash, AppliedObject, LiveObject, Owner};
+use crate::pass::creation::{Creation, CreationResult};
 use crate::pass::desired::{DesiredObject, DesiredStack, Goal};
-use crate::pass::inventory::{Creation, CreationResult, Entry, Inventory, RevisionPosition};
+use crate::pass::inventory::{Entry, Inventory, RevisionPosition};
 use crate::pass::observe::{LiveSet, UnreadableKinds};
 use crate::pass::order::Turn;
 use crate::pass::stage::{DeleteOrder, Stage};
