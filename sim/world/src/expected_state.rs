@@ -91,6 +91,9 @@ pub struct ExpectedStack {
     /// Names of agents that had it when they were deleted at the broker. The operator has not said since whether their
     /// successors keep it.
     pub undecided: BTreeSet<String>,
+    /// Names of agents whose clusters were set back after it was removed there. The broker knows that the removal is
+    /// complete, so to remove it again is no instruction.
+    set_back: BTreeSet<String>,
     /// Policies that the operator set, by the name of the annotation.
     pub policies: BTreeMap<String, String>,
     /// True if it was deleted.
@@ -114,6 +117,7 @@ impl ExpectedStack {
             targets: BTreeMap::new(),
             ever_targeted: BTreeSet::new(),
             undecided: BTreeSet::new(),
+            set_back: BTreeSet::new(),
             policies: BTreeMap::new(),
             is_deleted: false,
             newest_text: String::new(),
@@ -174,6 +178,7 @@ impl ExpectedStack {
         self.targets.entry(agent.to_owned()).or_insert_with(new).reasons.insert(reason);
         self.ever_targeted.insert(agent.to_owned());
         self.undecided.remove(agent);
+        self.set_back.remove(agent);
     }
 
     /// Records that a reason why it is targeted at an agent was removed. The last one removes the stack there. Removing a
@@ -181,7 +186,8 @@ impl ExpectedStack {
     pub fn untarget(&mut self, agent: &str, reason: &TargetReason) {
         let targeting = self.targets.get_mut(agent);
         let is_known = targeting.as_ref().is_some_and(|targeting| targeting.reasons.contains(reason));
-        if *reason != TargetReason::Id && !is_known {
+        let may_be_left_over = *reason == TargetReason::Id && !self.set_back.contains(agent);
+        if !is_known && !may_be_left_over {
             return;
         }
         let is_last = targeting.is_none_or(|targeting| {
@@ -202,7 +208,7 @@ impl ExpectedStack {
         }
         self.instruct_removal(None);
         self.is_deleted = true;
-        self.undecided.clear();
+        self.undecided.clone_from(&self.set_back);
     }
 
     /// Records that a cluster was set back to an earlier state: objects of a removed stack may exist again, and nothing
@@ -210,6 +216,7 @@ impl ExpectedStack {
     pub fn set_cluster_back(&mut self, agent: &str) {
         if self.ever_targeted.contains(agent) && self.must_exist_at(agent).is_none() {
             self.undecided.insert(agent.to_owned());
+            self.set_back.insert(agent.to_owned());
         }
     }
 
@@ -235,11 +242,23 @@ impl ExpectedStack {
         declaring.any(|revision| revision.submitted < time)
     }
 
+    /// Returns the objects that earlier revisions declared, and the one that must be in an agent's cluster does not.
+    fn dropped_at(&self, agent: &str) -> Vec<&DeclaredObject> {
+        let newest = self.must_exist_at(agent);
+        let is_dropped = |object: &&DeclaredObject| newest.is_none_or(|newest| !newest.declares(&object.key));
+        self.revisions().flat_map(|revision| &revision.objects).filter(is_dropped).collect()
+    }
+
     /// Returns the revision that may be in an agent's cluster: the one that must be, or one that is undecided.
     pub fn may_exist_at(&self, agent: &str) -> Option<&SubmittedRevision> {
         let undecided = || self.undecided.contains(agent).then(|| self.revisions().next_back()).flatten();
         self.must_exist_at(agent).or_else(undecided)
     }
+}
+
+/// Returns true if one of these objects is in a namespace, or of a kind, among the others.
+fn has_content<'a>(containers: &[&DeclaredObject], mut objects: impl Iterator<Item = &'a DeclaredObject>) -> bool {
+    objects.any(|object| containers.iter().any(|container| container.contains(&object.key)))
 }
 
 /// All instructions of the operator.
@@ -265,12 +284,14 @@ impl ExpectedState {
     /// not declare any more: then the namespace or the CRD stays.
     pub fn has_needed_container(&self, stack: &ExpectedStack, agent: &str) -> bool {
         let newest = self.stacks.values().filter_map(|other| other.may_exist_at(agent));
-        let mut wanted = newest.flat_map(|revision| &revision.objects);
-        let newest = stack.must_exist_at(agent);
-        let is_dropped = |object: &&DeclaredObject| newest.is_none_or(|newest| !newest.declares(&object.key));
-        let dropped = stack.revisions().flat_map(|revision| &revision.objects).filter(is_dropped);
-        let dropped: Vec<&DeclaredObject> = dropped.collect();
-        wanted.any(|object| dropped.iter().any(|container| container.contains(&object.key)))
+        let wanted = newest.flat_map(|revision| &revision.objects);
+        has_content(&stack.dropped_at(agent), wanted)
+    }
+
+    /// Returns true if a stack may still have an object in a namespace, or of a kind, that another stack does not declare any
+    /// more: while it cannot be applied, nothing that it dropped is deleted.
+    pub fn may_have_content(stack: &ExpectedStack, agent: &str, container: &ExpectedStack) -> bool {
+        has_content(&container.dropped_at(agent), stack.revisions().flat_map(|revision| &revision.objects))
     }
 
     /// Returns true if an approved plan says that an object is deleted with its namespace or CRD. Long lists are cut.

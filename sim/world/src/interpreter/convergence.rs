@@ -6,7 +6,7 @@ use sindri_model::wire::EventStatus;
 
 use super::state::Interpreter;
 use crate::environment::StepError;
-use crate::expected_state::{ExpectedStack, SubmittedRevision};
+use crate::expected_state::{ExpectedStack, ExpectedState, SubmittedRevision};
 use crate::oracle::{NamespaceRollback, SuspectDeletion};
 
 impl Interpreter<'_> {
@@ -88,25 +88,28 @@ impl Interpreter<'_> {
     }
 
     /// Describes what is left of a stack that must be gone. In a random world a namespace or CRD stays while a stack declares
-    /// an object in it, and an object stays until another stack that declares it can be applied.
+    /// an object in it or cannot delete the one that it had there, and an object stays until another stack that declares it
+    /// can be applied.
     fn find_unremoved(&mut self, name: &str, agent: &str, stack: &ExpectedStack) -> Result<Option<String>, StepError> {
         let leftover = self.find_leftover(name, agent)?;
         if leftover.is_none() || !self.scenario.world {
             return Ok(leftover);
         }
         let may_stay = self.expected.borrow().has_needed_container(stack, agent)
-            || self.has_failing_successor(name, agent, stack)?;
+            || self.is_held_by_failing_stack(name, agent, stack)?;
         Ok(leftover.filter(|_| !may_stay))
     }
 
-    /// Returns true if another stack declares an object of this one, and cannot be applied.
-    fn has_failing_successor(&mut self, name: &str, agent: &str, stack: &ExpectedStack) -> Result<bool, StepError> {
+    /// Returns true if another stack cannot be applied, and declares an object of this one, or may have one in a namespace or of
+    /// a kind of this one.
+    fn is_held_by_failing_stack(&mut self, name: &str, agent: &str, stack: &ExpectedStack) -> Result<bool, StepError> {
         let others = self.expected.borrow().stacks.clone();
         for (other_name, other) in others.iter().filter(|(other, _)| *other != name) {
             let Some(newest) = other.must_exist_at(agent) else { continue };
             let declares_one =
                 stack.revisions().flat_map(|revision| &revision.objects).any(|o| newest.declares(&o.key));
-            if declares_one && self.is_failing(other_name, agent, newest)? {
+            let is_concerned = declares_one || ExpectedState::may_have_content(other, agent, stack);
+            if is_concerned && self.is_failing(other_name, agent, newest)? {
                 return Ok(true);
             }
         }

@@ -220,7 +220,7 @@ impl Pass<'_> {
         let drifted = plan.drifted.into_iter().chain(result.drifted).collect();
         let rewritten_fields = cache.last_applied.iter().flat_map(rewritten_fields).collect();
         let terminating = result.terminating;
-        let claimed = if desired.goal == Goal::Removed { self.find_claimed(&terminating) } else { Vec::new() };
+        let claimed = plan.claimed.iter().filter_map(|key| self.describe_claimed(key)).collect();
         let unreadable = unreadable.into_errors();
         let waiting = plan.waiting.map(Waiting::Turn);
         Ok(PassSummary {
@@ -239,15 +239,12 @@ impl Pass<'_> {
         })
     }
 
-    /// Returns those of the objects that another stack declares now.
-    fn find_claimed(&self, objects: &[Arc<ObjectKey>]) -> Vec<ClaimedObject> {
+    /// Describes an object that another stack declares; `None` if it does not any more.
+    fn describe_claimed(&self, key: &Arc<ObjectKey>) -> Option<ClaimedObject> {
         let claims = self.instruction.claims();
-        let to_claimed = |key: &Arc<ObjectKey>| {
-            let claimant = claims.other_claimant(self.revision.stack_id, key)?;
-            let (stack, is_suspended) = (claims.name(claimant), claims.is_suspended(claimant));
-            Some(ClaimedObject { key: key.clone(), stack, is_suspended })
-        };
-        objects.iter().filter_map(to_claimed).collect()
+        let claimant = claims.other_claimant(self.revision.stack_id, key)?;
+        let (stack, is_suspended) = (claims.name(claimant), claims.is_suspended(claimant));
+        Some(ClaimedObject { key: key.clone(), stack, is_suspended })
     }
 
     /// Returns the stacks for which a revision has to wait. One that was applied here before does not wait again.

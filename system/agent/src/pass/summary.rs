@@ -22,7 +22,7 @@ use crate::cluster::ClusterError;
 pub struct PassSummary {
     /// Objects that are being deleted, or wait for another stack; the pass is complete only when they are gone.
     pub terminating: Vec<Arc<ObjectKey>>,
-    /// Those of them that another stack declares now, and that stay until they belong to it.
+    /// Objects that are no longer declared, and that stay until they belong to another stack, which declares them now.
     pub claimed: Vec<ClaimedObject>,
     /// Objects that differed from what this revision had applied.
     pub drifted: Vec<Arc<ObjectKey>>,
@@ -46,7 +46,7 @@ pub struct PassSummary {
     pub waiting: Option<Waiting>,
 }
 
-/// Object of a removed stack that another stack declares.
+/// Object that a stack does not declare any more, and another one does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedObject {
     /// Key of the object.
@@ -216,6 +216,17 @@ impl PassError {
             Self::Observe(error) => error.is_path_not_found(),
             Self::Act(ActError::Invalid(errors) | ActError::Write(errors)) => {
                 errors.iter().any(ClusterError::is_path_not_found)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if another stack prevented something by what it declares.
+    pub fn is_caused_by_claim(&self) -> bool {
+        match self {
+            Self::Plan(error) => matches!(error, PlanError::OwnedByOtherStacks(_)),
+            Self::Act(ActError::Deletes(errors)) => {
+                errors.iter().any(|error| matches!(error, DeleteError::ContainsDeclared { .. }))
             }
             _ => false,
         }

@@ -125,7 +125,7 @@ impl Reconciler<'_> {
     ) -> Result<(), ClientError> {
         let annotations = self.target.annotations(revision.stack_id);
         let policy = StackPolicy::from_annotations(self.settings, &annotations);
-        let started = Instant::now();
+        let (started, claims) = (Instant::now(), self.target.claims());
         let mut pass = self.run_pass(revision, &policy, state, superseded).await;
         let is_ended = self.cluster.shutdown().is_cancelled() || superseded.is_cancelled();
         let is_interrupted = match &pass {
@@ -139,6 +139,7 @@ impl Reconciler<'_> {
         }
         let interval = self.settings.polling_interval;
         state.record_pass(revision, &pass, &policy, interval);
+        state.record_claims(&pass, claims);
         if let (Ok(summary), DriftMode::Correct, false) = (&pass, policy.drift, policy.is_suspended) {
             self.metrics.count_corrections(summary.drifted.len());
         }

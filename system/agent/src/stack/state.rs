@@ -1,5 +1,6 @@
 //! State of a stack between its passes, and what its reports follow from.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sindri_model::RevisionId;
@@ -14,6 +15,7 @@ use super::object_events::ObjectEvents;
 use super::outcome::{Outcome, OutcomeReporter};
 use crate::pass::cache::PassCache;
 use crate::pass::summary::{PassError, PassSummary, Waiting};
+use crate::target::claims::Claims;
 use crate::target::policy::StackPolicy;
 
 /// Passes in a row that find deleted objects still terminating, after which that is reported: a finalizer may block forever.
@@ -42,6 +44,8 @@ pub struct StackState {
     pub stuck: Option<RevisionId>,
     /// Time before which object events start no pass.
     pub paused_until: Option<Instant>,
+    /// Claims of all stacks when the last pass began, if another stack prevented something by what it declares.
+    pub claims: Option<Arc<Claims>>,
     /// True if another pass is due at once: the target state changed during the last one, or the objects that others wait
     /// for are ready.
     pub is_due: bool,
@@ -97,6 +101,15 @@ impl StackState {
                 self.paused_until = Some(Instant::now() + interval);
             }
         }
+    }
+
+    /// Records the claims of all stacks when a pass began, if its result depends on what another stack declares.
+    pub fn record_claims(&mut self, pass: &Result<PassSummary, PassError>, claims: Arc<Claims>) {
+        let is_concerned = match pass {
+            Ok(summary) => !summary.claimed.is_empty(),
+            Err(error) => error.is_caused_by_claim(),
+        };
+        self.claims = is_concerned.then_some(claims);
     }
 
     /// Records the health of the objects that others wait for.

@@ -89,10 +89,12 @@ impl Worker<'_> {
                     }
                     idle.insert(stack, state);
                     self.forget_removed_stacks(&mut idle);
+                    self.request_waiting_for_claims(&mut idle);
                 }
                 () = self.queue.wait_for_request() => {
                     interrupt_passes(&busy);
                     self.forget_removed_stacks(&mut idle);
+                    self.request_waiting_for_claims(&mut idle);
                 }
                 () = shutdown.cancelled(), if !shutdown.is_cancelled() => {}
                 () = sleep_until_some(wakes_at) => {}
@@ -106,6 +108,16 @@ impl Worker<'_> {
         for revision in target.revisions() {
             if target.dependencies(revision.stack_id).iter().any(|dependency| dependency.stack_id == Some(stack)) {
                 self.queue.request(revision.stack_id, Reason::TargetChanged);
+            }
+        }
+    }
+
+    /// Requests passes of the stacks that wait for another stack to declare something else, if the target state has changed.
+    fn request_waiting_for_claims(&self, idle: &mut BTreeMap<StackId, StackState>) {
+        let claims = self.reconciler.target.claims();
+        for (stack, state) in idle {
+            if state.claims.take_if(|before| !Arc::ptr_eq(before, &claims)).is_some() {
+                self.queue.request(*stack, Reason::TargetChanged);
             }
         }
     }

@@ -296,14 +296,16 @@ fn decide_deletes(plan: &mut Plan, desired: &DesiredStack, objects: &[Arc<Desire
         };
         if object.is_terminating {
             plan.terminating.push(entry.key.clone());
-        } else if inputs.claims.other_claimant(desired.stack, &entry.key).is_none() {
+        } else if inputs.claims.other_claimant(desired.stack, &entry.key).is_some() {
+            // It stays in the inventory until the other stack owns it.
+            plan.claimed.push(entry.key.clone());
+        } else {
             let entry = Entry { resource: object.resource.clone(), ..entry.clone() };
             let (order, uid) = (find_order(&entry.key), object.uid.clone());
             let delete = Delete { entry, uid, order };
             let is_released = object.is_prune_disabled || inputs.releases_all && desired.goal == Goal::Removed;
             if is_released { plan.releases.push(delete) } else { plan.deletes.push(delete) }
         }
-        // An object that another stack declares now is kept, and stays in the inventory until the other stack owns it.
     }
     plan.deletes.sort_by_key(|delete| delete.order);
     // An object that could not be read may be inside a namespace, or needs its operator, or the permissions of the ServiceAccount.

@@ -65,6 +65,8 @@ pub struct Plan {
     pub releases: Vec<Delete>,
     /// Objects that are no longer declared and are already being deleted: waited for, not deleted again.
     pub terminating: Vec<Arc<ObjectKey>>,
+    /// Objects that are no longer declared here, and that another stack declares: kept until it owns them.
+    pub claimed: Vec<Arc<ObjectKey>>,
     /// Declared objects that are being deleted: applied once they are gone.
     pub delayed: Vec<Arc<ObjectKey>>,
     /// Objects that are no longer declared, and are not deleted before every kind can be read.
