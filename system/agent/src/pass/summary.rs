@@ -1,5 +1,6 @@
 //! Result of one pass of one stack, and its errors.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -230,6 +231,13 @@ impl PassError {
             }
             _ => false,
         }
+    }
+
+    /// Returns the objects that the cluster did not let the stack write; `None` if the pass did not try.
+    pub fn denied_objects(&self) -> Option<BTreeSet<ObjectKey>> {
+        let Self::Act(ActError::Invalid(errors) | ActError::Write(errors)) = self else { return None };
+        let denied = errors.iter().filter(|error| error.is_forbidden());
+        Some(denied.filter_map(ClusterError::object).cloned().collect())
     }
 
     /// Returns true if the pass panicked, or its work on an object did.

@@ -1,5 +1,6 @@
 //! Runs a pass of a stack and reports about it: outcome, conditions, health.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,6 +141,13 @@ impl Reconciler<'_> {
         let interval = self.settings.polling_interval;
         state.record_pass(revision, &pass, &policy, interval);
         state.record_claims(&pass, claims);
+        match &pass {
+            Ok(_) if state.applied_is(revision.id) => self.target.set_denied(revision, BTreeSet::new()),
+            Ok(_) => {}
+            Err(error) => {
+                error.denied_objects().into_iter().for_each(|denied| self.target.set_denied(revision, denied))
+            }
+        }
         if let (Ok(summary), DriftMode::Correct, false) = (&pass, policy.drift, policy.is_suspended) {
             self.metrics.count_corrections(summary.drifted.len());
         }

@@ -1,7 +1,7 @@
 //! Claims of all stacks on objects, from their bundles: so that an object can move from one stack to another without being
 //! deleted in between, and two stacks never write the same object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION};
@@ -27,6 +27,8 @@ pub struct Claims {
     stacks: BTreeMap<StackId, ClaimingStack>,
     /// Claimants of each object, in the order in which they were added.
     by_key: BTreeMap<Arc<ObjectKey>, Vec<Claimant>>,
+    /// Objects that the cluster does not let a claimant write.
+    denied: BTreeMap<Claimant, BTreeSet<ObjectKey>>,
 }
 
 /// Stack of the target state.
@@ -51,7 +53,7 @@ impl Claims {
     pub fn new(default_namespace: &str) -> Self {
         let default_namespace = default_namespace.to_owned();
         let (agent, stacks, by_key) = (String::new(), BTreeMap::new(), BTreeMap::new());
-        Self { default_namespace, agent, version: None, stacks, by_key }
+        Self { default_namespace, agent, version: None, stacks, by_key, denied: BTreeMap::new() }
     }
 
     /// Returns the claims for the agent of this name.
@@ -111,10 +113,29 @@ impl Claims {
         self.claimants(key).into_iter().map(|(_, claimant)| claimant).find(|claimant| *claimant != stack)
     }
 
-    /// Returns the first other stack that declares an object in an earlier revision than `sequence`.
+    /// Returns the claims with the objects that the cluster does not let a stack write; `None` if they are the same.
+    pub fn with_denied(&self, stack: StackId, sequence: Sequence, objects: BTreeSet<ObjectKey>) -> Option<Self> {
+        let claimant = (sequence, stack);
+        if self.denied.get(&claimant).unwrap_or(&BTreeSet::new()) == &objects {
+            return None;
+        }
+        let mut claims = self.clone();
+        claims.denied.insert(claimant, objects);
+        Some(claims)
+    }
+
+    /// Takes over what is denied to revisions that these claims have too.
+    pub fn keep_denied(&mut self, before: &Self) {
+        let claimants: BTreeSet<Claimant> = self.by_key.values().flatten().copied().collect();
+        let kept = before.denied.iter().filter(|(claimant, _)| claimants.contains(claimant));
+        self.denied = kept.map(|(claimant, objects)| (*claimant, objects.clone())).collect();
+    }
+
+    /// Returns the first other stack that declares an object in an earlier revision than `sequence`, and may write it.
     pub fn earlier_claimant(&self, stack: StackId, sequence: Sequence, key: &ObjectKey) -> Option<StackId> {
+        let is_denied = |claimant: &Claimant| self.denied.get(claimant).is_some_and(|objects| objects.contains(key));
         let mut others = self.claimants(key).into_iter().filter(|(_, other)| *other != stack);
-        others.find(|(before, _)| *before < sequence).map(|(_, other)| other)
+        others.find(|claimant| claimant.0 < sequence && !is_denied(claimant)).map(|(_, other)| other)
     }
 
     /// Returns true if a stack is in the target state, also if it is to be removed.
@@ -210,6 +231,31 @@ mod tests {
         }
         assert_eq!((claims.name(stack('1')), claims.name(stack('4'))), ("stack 1".to_owned(), stack('4').to_string()));
         assert_eq!(['1', '2', '3', '4'].map(|digit| claims.is_suspended(stack(digit))), [true, false, false, false]);
+    }
+
+    #[test]
+    fn an_object_that_a_stack_may_not_write_is_free_for_another_one_until_its_revision_changes() {
+        let claims = |sequence| {
+            let mut claims = Claims::default();
+            claims.add(stack('1'), Sequence(sequence), &Some(vec![key(None).into()]));
+            claims
+        };
+        let owner = |claims: &Claims| claims.earlier_claimant(stack('2'), Sequence(9), &key(Some("default")));
+        let denied = BTreeSet::from([key(Some("default"))]);
+        let before = claims(1).with_denied(stack('1'), Sequence(1), denied.clone()).unwrap();
+        assert_eq!((owner(&claims(1)), owner(&before)), (Some(stack('1')), None));
+        assert_eq!(before.with_denied(stack('1'), Sequence(1), denied), None, "nothing new");
+        assert_eq!(
+            before.other_claimant(stack('2'), &key(None)),
+            Some(stack('1')),
+            "it is still declared, and not deleted"
+        );
+        let [mut same, mut newer] = [claims(1), claims(2)];
+        same.keep_denied(&before);
+        newer.keep_denied(&before);
+        assert_eq!((owner(&same), owner(&newer)), (None, Some(stack('1'))));
+        let allowed = same.with_denied(stack('1'), Sequence(1), BTreeSet::new()).unwrap();
+        assert_eq!(owner(&allowed), Some(stack('1')), "the permission was granted");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Target state that the broker last returned, or its copy in the cluster; shared by the poller, the worker and the saver of
 //! the copy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sindri_model::wire::{DeploymentObject, StackDependency, StackPolicy, SubmittingRequests};
-use sindri_model::{Epoch, RevisionId, Sequence, StackId};
+use sindri_model::{Epoch, ObjectKey, RevisionId, Sequence, StackId};
 use tokio::sync::Notify;
 
 use super::claims::Claims;
@@ -168,6 +168,14 @@ impl LatestTargetState {
         self.lock().claims.clone()
     }
 
+    /// Records the objects of a revision that the cluster does not let its stack write.
+    pub fn set_denied(&self, revision: &DeploymentObject, objects: BTreeSet<ObjectKey>) {
+        let mut snapshot = self.lock();
+        if let Some(claims) = snapshot.claims.with_denied(revision.stack_id, revision.sequence_id, objects) {
+            snapshot.claims = Arc::new(claims);
+        }
+    }
+
     /// Returns the annotations of a stack.
     pub fn annotations(&self, stack: StackId) -> BTreeMap<String, String> {
         self.lock().policies.get(&stack).map(|policy| policy.annotations.clone()).unwrap_or_default()
@@ -220,6 +228,7 @@ impl LatestTargetState {
             changed.extend(has_changed.then_some(stack));
             snapshot.revisions.push(revision);
         }
+        claims.keep_denied(&before.claims);
         (snapshot.claims, snapshot.policies, snapshot.epoch) = (Arc::new(claims), policies, epoch);
         self.changed.notify_one();
         changed
