@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, Either, select};
+use http::StatusCode;
 use sindri_client::{Client, ClientError};
 use sindri_model::wire::HeartbeatReport;
 use sindri_model::{AgentId, Clock, Entropy};
@@ -18,7 +19,7 @@ use tokio::time::{Instant, timeout};
 use crate::cluster::reflector::Reflector;
 use crate::cluster::{Cluster, ClusterError};
 use crate::leader::election::run_as_leader;
-use crate::leader::lease::ProcessName;
+use crate::leader::lease::{ProcessName, is_held_by_other};
 use crate::pass_queue::PassQueue;
 use crate::proposals::ProposalPlanner;
 use crate::settings::Settings;
@@ -177,8 +178,29 @@ impl Agent {
                 tracing::warn!("{error}");
                 Ok(None)
             }
-            Err(error) => Err(AgentError::Refused(error)),
+            Err(error) => {
+                if error.status() == Some(StatusCode::UNAUTHORIZED)
+                    && let Err(error) = self.forget_target_state().await
+                {
+                    tracing::warn!("the copy of the target state is not emptied: {error}");
+                }
+                Err(AgentError::Refused(error))
+            }
         }
+    }
+
+    /// Empties the copy of the target state of this agent, because its access key is not valid: a later process must not act by
+    /// the copy when the broker cannot be reached. It stays if another process of the agent is the leader, which may have a valid key.
+    async fn forget_target_state(&self) -> Result<(), ClusterError> {
+        let cluster = &self.cluster.independent().with_deadline(Instant::now() + COPY_READ_MAX);
+        let Some(copy) = load_copy(cluster, &self.settings).await? else { return Ok(()) };
+        if self.settings.lease && is_held_by_other(cluster, &self.clock, &self.identity).await? {
+            return Ok(());
+        }
+        let target = LatestTargetState::default();
+        target.set_active(false);
+        let saver = CopySaver { cluster, agent: copy.agent, settings: &self.settings, target: &target };
+        saver.save(&mut None).await
     }
 
     async fn send_heartbeats(&self, id: AgentId) -> Infallible {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hyper_util::client::legacy::connect::HttpConnector;
-use sindri_agent::cluster::{Cluster, ConnectError, sender};
+use sindri_agent::cluster::{Cluster, ConnectError, UNACKNOWLEDGED_MAX, sender};
 use sindri_agent::{Agent, AgentError, Probes, RetryPolicy, list_orphans, preview_passes};
 use sindri_model::{Clock, Entropy};
 use sindri_process::{Config, ConfigError, Signals, Startup, TraceExport, TraceExportError, logs};
@@ -132,6 +132,8 @@ async fn build_agent(config: &Config) -> Result<Agent, StartError> {
     connector.enforce_http(false);
     // Without it the last part of a message longer than a packet may be delayed by up to 40 ms.
     connector.set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    connector.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
     let broker = setup::build_broker_client(config, connector.clone())?;
     let sender = sender(&setup::read_cluster_config(config).await?, connector)?;
     let metrics = Arc::default();

@@ -16,6 +16,9 @@ pub fn parse_json(text: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(text).map(|StrictValue(value)| value)
 }
 
+/// Reason why an integer is rejected.
+const TOO_LARGE: &str = "an integer is too large for 64 bits: write it in quotes if it is text";
+
 /// A value without duplicate keys.
 pub(crate) struct StrictValue(pub Value);
 
@@ -62,6 +65,15 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
         Ok(Value::from(value))
+    }
+
+    /// An error without the value, which may be that of a Secret.
+    fn visit_i128<E: Error>(self, _: i128) -> Result<Value, E> {
+        Err(E::custom(TOO_LARGE))
+    }
+
+    fn visit_u128<E: Error>(self, _: u128) -> Result<Value, E> {
+        Err(E::custom(TOO_LARGE))
     }
 
     /// NaN and infinity become null: JSON cannot express them.

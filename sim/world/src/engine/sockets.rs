@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -30,10 +31,11 @@ impl HostNetwork {
         })
     }
 
-    /// Connects to a host by its name.
-    pub async fn connect(&self, host: &str, port: u16) -> io::Result<Stream> {
+    /// Connects to a host by its name. In the fast engine the connection breaks if it cannot deliver for `stall_max`; in turmoil
+    /// nothing is sent twice.
+    pub async fn connect(&self, host: &str, port: u16, stall_max: Option<Duration>) -> io::Result<Stream> {
         let io: Box<dyn Duplex> = match self {
-            HostNetwork::Fast(from) => Box::new(from.connect(host, port).await?),
+            HostNetwork::Fast(from) => Box::new(from.connect(host, port, stall_max).await?),
             HostNetwork::Turmoil => Box::new(turmoil::net::TcpStream::connect((host, port)).await?),
         };
         Ok(Stream { io, peer: host.to_owned() })
@@ -41,7 +43,7 @@ impl HostNetwork {
 
     /// Returns a connector for HTTP clients.
     pub fn connector(&self) -> Connector {
-        Connector(self.clone())
+        Connector { network: self.clone(), stall_max: None }
     }
 }
 
@@ -142,7 +144,18 @@ impl AsyncWrite for Stream {
 
 /// Connects to the host and port of a URI; the name of a host is its address.
 #[derive(Clone)]
-pub struct Connector(HostNetwork);
+pub struct Connector {
+    network: HostNetwork,
+    stall_max: Option<Duration>,
+}
+
+impl Connector {
+    /// Returns the connector with the time after which a connection breaks that cannot deliver.
+    #[must_use]
+    pub fn with_stall_max(self, stall_max: Duration) -> Self {
+        Self { stall_max: Some(stall_max), ..self }
+    }
+}
 
 impl tower_service::Service<Uri> for Connector {
     type Response = TokioIo<Stream>;
@@ -154,11 +167,11 @@ impl tower_service::Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let network = self.0.clone();
+        let Self { network, stall_max } = self.clone();
         Box::pin(async move {
             let host =
                 uri.host().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the address has no host"))?;
-            network.connect(host, uri.port_u16().unwrap_or(80)).await.map(TokioIo::new)
+            network.connect(host, uri.port_u16().unwrap_or(80), stall_max).await.map(TokioIo::new)
         })
     }
 }

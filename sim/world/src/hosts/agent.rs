@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{Request, Uri};
 use kube::client::Body;
-use sindri_agent::cluster::{Cluster, sender};
+use sindri_agent::cluster::{Cluster, UNACKNOWLEDGED_MAX, sender};
 use sindri_agent::{Agent, Limits, RetryPolicy, Settings};
 use sindri_client::Client;
 use sindri_model::Clock;
@@ -66,14 +66,15 @@ pub fn agent(seed: u64, identity: &str, setup: AgentSetup) -> Program {
         let name = settings.name.clone();
         Box::pin(async move {
             let api: Uri = format!("http://{name}-api").parse().expect("names of hosts are valid");
-            let sender = sender(&kube::Config::new(api), network.connector()).expect("plain HTTP needs no files");
+            let connector = network.connector().with_stall_max(UNACKNOWLEDGED_MAX);
+            let sender = sender(&kube::Config::new(api), connector.clone()).expect("plain HTTP needs no files");
             let sender = BoxCloneSyncService::new(sender.map_request(move |request: Request<Body>| {
                 faults.panic_if_planned(request.method(), request.uri());
                 request
             }));
             let broker = Uri::from_static("http://broker");
             let agent = Agent {
-                broker: Client::new(BrokerConnector::new(network.connector(), brokers, name.len()), broker, &key)
+                broker: Client::new(BrokerConnector::new(connector, brokers, name.len()), broker, &key)
                     .expect("the address and the key are well formed"),
                 cluster: Cluster::new(sender, RetryPolicy::default())
                     .with_namespace_scope(settings.namespace.clone())

@@ -117,7 +117,7 @@ impl Interpreter<'_> {
         if edit.status {
             path.push_str("/status");
         }
-        let body = edit.merge.to_string().into_bytes();
+        let body = self.substitute(&edit.merge.to_string())?.into_bytes();
         let (status, response) = self.call(cluster, Method::PATCH, path, MERGE_PATCH, body)?;
         check_success(&format!("edit {key}"), status, &response)
     }

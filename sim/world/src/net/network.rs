@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
 use std::task::Waker;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -107,6 +108,8 @@ struct Outgoing {
 struct End {
     host: HostId,
     incarnation: u32,
+    /// Time after which the connection breaks if this end cannot deliver.
+    stall_max: Nanos,
     /// True while a program holds this end.
     is_held: bool,
     outgoing: Outgoing,
@@ -123,6 +126,7 @@ impl End {
         Self {
             host,
             incarnation,
+            stall_max: STALL_TIMEOUT,
             is_held: true,
             outgoing: Outgoing::default(),
             unread: VecDeque::new(),
@@ -341,6 +345,13 @@ impl Network {
         Ok(id)
     }
 
+    /// Sets the time after which a connection breaks whose client cannot deliver.
+    pub(super) fn set_stall_max(&mut self, id: ConnectionId, stall_max: Duration) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.client.stall_max = Nanos::try_from(stall_max.as_nanos()).unwrap_or(Nanos::MAX);
+        }
+    }
+
     /// Returns the result of a connect; `None` while it is not decided.
     pub(super) fn poll_connect(&mut self, id: ConnectionId, waker: &Waker) -> Option<Result<(), ErrorKind>> {
         let Some(connection) = self.connections.get_mut(&id) else { return Some(Err(ErrorKind::ConnectionReset)) };
@@ -480,12 +491,13 @@ impl Network {
     fn wait_for_retry(&mut self, id: ConnectionId, from: Side) {
         let now = self.now;
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let outgoing = &mut connection.end_mut(from).outgoing;
+        let end = connection.end_mut(from);
+        let (stall_max, outgoing) = (end.stall_max, &mut end.outgoing);
         let since = *outgoing.stalled_since.get_or_insert(now);
-        if now - since >= STALL_TIMEOUT {
+        if now - since >= stall_max {
             return self.fail(id, from, ErrorKind::TimedOut);
         }
-        let wait = (RETRANSMIT_FIRST << outgoing.retries.min(10)).min(RETRANSMIT_LONGEST);
+        let wait = (RETRANSMIT_FIRST << outgoing.retries.min(10)).min(RETRANSMIT_LONGEST).min(since + stall_max - now);
         outgoing.retries += 1;
         outgoing.waits_for_retry = true;
         self.schedule(now + wait, Event::Retransmit { connection: id, from });

@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -46,9 +47,15 @@ impl NetworkHandle {
         Ok(FastListener { network: self.network.clone(), host: self.host, incarnation, port })
     }
 
-    /// Connects to a port of a host by its name.
-    pub async fn connect(&self, host: &str, port: u16) -> io::Result<FastStream> {
-        let id = self.network.lock().start_connect(self.host, host, port)?;
+    /// Connects to a port of a host by its name. The connection breaks if it cannot deliver for `stall_max`, or for the long
+    /// time after which a kernel gives up.
+    pub async fn connect(&self, host: &str, port: u16, stall_max: Option<Duration>) -> io::Result<FastStream> {
+        let id = {
+            let mut network = self.network.lock();
+            let id = network.start_connect(self.host, host, port)?;
+            stall_max.into_iter().for_each(|stall_max| network.set_stall_max(id, stall_max));
+            id
+        };
         // Created before the connect is decided, so that dropping this future closes it.
         let stream = FastStream { network: self.network.clone(), id, side: Side::Client };
         poll_fn(|context| match self.network.lock().poll_connect(id, context.waker()) {

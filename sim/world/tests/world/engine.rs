@@ -47,7 +47,7 @@ fn client(log: Log) -> Program {
             let start = Instant::now();
             loop {
                 let exchange = async {
-                    let mut stream = port.connect("server", 7).await?;
+                    let mut stream = port.connect("server", 7, None).await?;
                     stream.write_u8(41).await?;
                     stream.read_u8().await
                 };
@@ -143,7 +143,7 @@ fn a_connect_into_a_partition_gives_up_as_linux_does() {
                 async move {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     let start = Instant::now();
-                    let error = port.connect("server", 7).await.err().unwrap();
+                    let error = port.connect("server", 7, None).await.err().unwrap();
                     shared.lock().unwrap().push(format!("{:?} after {} s", error.kind(), start.elapsed().as_secs()));
                 }
             }),
@@ -167,7 +167,7 @@ fn an_open_stream_stalls_in_a_partition_and_resumes() {
             program(move |port| {
                 let shared = shared.clone();
                 async move {
-                    let mut stream = port.connect("server", 7).await.unwrap();
+                    let mut stream = port.connect("server", 7, None).await.unwrap();
                     tokio::time::sleep(Duration::from_secs(2)).await;
                     stream.write_u8(1).await.unwrap();
                     let byte = stream.read_u8().await.unwrap();

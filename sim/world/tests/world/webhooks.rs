@@ -34,7 +34,7 @@ fn webhook() -> Program {
 }
 
 async fn send(network: &HostNetwork, path: &str, body: &Value) -> Value {
-    let (mut stream, body) = (network.connect("api", 80).await.unwrap(), body.to_string());
+    let (mut stream, body) = (network.connect("api", 80, None).await.unwrap(), body.to_string());
     let head = format!("POST {path} HTTP/1.1\r\nhost: api\r\nconnection: close\r\ncontent-type: application/json");
     let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -2,6 +2,8 @@
 //!
 //! kube's own retry layer is left out, because requests are already retried by [`super::RetryPolicy`].
 
+use std::time::Duration;
+
 use http::uri::Scheme;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -14,6 +16,10 @@ use sindri_client::Connector;
 use thiserror::Error;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder};
+
+/// Time after which a connection ends whose bytes the other end does not acknowledge. Without it the kernel sends them again for
+/// minutes: an object would be created after the stack was removed, or while another process is the leader.
+pub const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(8);
 
 /// The cluster's configuration does not give a client.
 #[derive(Debug, Error)]

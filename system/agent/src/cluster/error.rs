@@ -76,6 +76,8 @@ pub enum ClusterError {
         operation: FailedOperation,
         /// HTTP status.
         status: u16,
+        /// True if the response is a `Status`. The page of a proxy may repeat the request.
+        is_status: bool,
         /// Reason, such as `Invalid`.
         reason: Box<str>,
         /// Message of the server.
@@ -147,10 +149,12 @@ impl ClusterError {
         };
         let is_immutable = status == 422 && UNCHANGEABLE.iter().any(|words| message.contains(words));
         let fields = named_fields(&document);
-        let details = Some(&document["details"]["name"]).filter(|_| document["kind"] == "Status");
+        let is_status = document["kind"] == "Status";
+        let details = Some(&document["details"]["name"]).filter(|_| is_status);
         let about = details.and_then(Value::as_str).map(Box::from);
         let refused = Self::Refused {
             operation,
+            is_status,
             status,
             reason: reason.into(),
             message,
@@ -226,8 +230,8 @@ impl ClusterError {
 
     /// Replaces the message of the server, which may quote the content of a Secret.
     pub(super) fn without_content(mut self) -> Self {
-        if let Self::Refused { message, fields, status, .. } = &mut self
-            && is_about_content(*status, message)
+        if let Self::Refused { message, fields, status, is_status, .. } = &mut self
+            && (!*is_status || is_about_content(*status, message))
         {
             let hint = message.find(REPLACE_HINT).map(|_| format!("; {REPLACE_HINT}")).unwrap_or_default();
             let fields = if fields.is_empty() { String::new() } else { format!(" in {}", fields.join(", ")) };
@@ -311,7 +315,7 @@ mod tests {
     use super::*;
 
     fn refused(status: u16, message: &str) -> ClusterError {
-        let body = serde_json::json!({"message": message}).to_string();
+        let body = serde_json::json!({"kind": "Status", "message": message}).to_string();
         ClusterError::from_response("apply ConfigMap shop/a".into(), status, None, body.as_bytes())
     }
 
@@ -367,6 +371,8 @@ mod tests {
         assert!(mistyped.retry().is_none() && !mistyped.to_string().contains("hunter2"), "{mistyped}");
         let denied = refused(403, "admission webhook \"a\" denied the request: hunter2").without_content();
         assert!(!denied.to_string().contains("hunter2"), "{denied}");
+        let page = ClusterError::from_response("apply Secret shop/a".into(), 403, None, b"<p>blocked: hunter2</p>");
+        assert!(!page.without_content().to_string().contains("hunter2"), "the page of a proxy");
         let rbac = refused(403, "secrets \"a\" is forbidden: User \"b\" cannot patch").without_content();
         assert!(rbac.to_string().contains("cannot patch"), "{rbac}");
         let busy = refused(503, "failed calling webhook with hunter2").without_content();

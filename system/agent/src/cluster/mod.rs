@@ -18,7 +18,7 @@ mod rewritten_field;
 mod watch;
 pub(crate) mod write_gate;
 
-pub use connect::{ConnectError, Sender, kube_client, sender};
+pub use connect::{ConnectError, Sender, UNACKNOWLEDGED_MAX, kube_client, sender};
 pub(crate) use discovery::ListedTypes;
 pub use error::{ClusterError, FailedOperation, Retry};
 pub use limits::Limits;

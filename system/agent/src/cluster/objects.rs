@@ -108,6 +108,10 @@ pub struct AppliedObject {
 
 /// Number of times that an object is checked again because it changed between the check and the delete.
 const CHANGES_MAX: usize = 5;
+/// Checks of one attempt to write an object, if each time the write has to wait.
+const CHECKS_MAX: usize = 20;
+/// Time for which a check is valid at least; one that took long is valid for twice as long.
+const CHECK_VALID_MIN: Duration = Duration::from_secs(1);
 
 /// Result of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -656,56 +660,88 @@ impl Cluster {
 
     /// Removes the ownership label and annotations from an object as `check` returns it, and changes nothing else. Checked before
     /// each attempt as in [`Self::delete`].
-    pub(crate) async fn release<E, F>(&self, check: impl Fn() -> F) -> Result<Result<(), E>, ClusterError>
+    pub(crate) async fn release<E, F>(
+        &self,
+        key: &ObjectKey,
+        check: impl Fn() -> F,
+    ) -> Result<Result<(), E>, ClusterError>
     where
         F: Future<Output = Result<Option<LiveObject>, E>>,
     {
-        let attempt = || async {
-            match check().await {
-                Ok(Some(live)) => self.release_once(&live).await.map(Ok),
-                Ok(None) => Ok(Ok(())),
-                // The checks retry their own requests.
-                Err(refusal) => Ok(Err(refusal)),
+        let send = |live: Option<LiveObject>, latest| async move {
+            match live {
+                Some(live) => self.release_once(&live, latest).await,
+                None => Ok(Some(())),
             }
         };
-        self.attempt_checked(attempt).await
+        self.attempt_checked(("release", key), check, send).await
     }
 
-    async fn release_once(&self, live: &LiveObject) -> Result<(), ClusterError> {
+    async fn release_once(&self, live: &LiveObject, latest: Instant) -> Result<Option<()>, ClusterError> {
         let patch = json!({"metadata": without_ownership(&live.uid, &live.resource_version)});
         let path = format!("{}?fieldManager={FIELD_MANAGER}", live.resource.object_path(&live.key));
         let operation = Operation::Object("release", &live.key);
         let mut request = ApiRequest::new(operation, Method::PATCH, path, serialize(&patch)).accepting(METADATA);
         request.content_type = MERGE_PATCH;
-        match self.api.send_without_retries(&request).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.proves_absence(&live.key.name) => Ok(()),
+        match self.api.send_until(&request, latest).await {
+            Ok(sent) => Ok(sent.map(drop)),
+            Err(error) if error.proves_absence(&live.key.name) => Ok(Some(())),
             Err(error) => Err(error),
         }
     }
 
     /// Deletes an object as `check` returns it, and no other, in any version that is served. Before each attempt it is checked
-    /// again, also after a conflict; `check` returns `None` if it is gone, and an error if it must not be deleted.
-    pub(crate) async fn delete<E, F>(&self, check: impl Fn() -> F) -> Result<Result<DeleteResult, E>, ClusterError>
+    /// again, also after a conflict or a wait; `check` returns `None` if it is gone, and an error if it must not be deleted.
+    pub(crate) async fn delete<E, F>(
+        &self,
+        key: &ObjectKey,
+        check: impl Fn() -> F,
+    ) -> Result<Result<DeleteResult, E>, ClusterError>
     where
         F: Future<Output = Result<Option<LiveObject>, E>>,
     {
-        let attempt = || async {
-            match check().await {
-                Ok(Some(live)) if live.is_terminating => Ok(Ok(DeleteResult::Accepted)),
-                Ok(Some(live)) => self.delete_once(&live).await.map(Ok),
-                Ok(None) => Ok(Ok(DeleteResult::Absent)),
-                Err(refusal) => Ok(Err(refusal)),
+        let send = |live: Option<LiveObject>, latest| async move {
+            match live {
+                Some(live) if live.is_terminating => Ok(Some(DeleteResult::Accepted)),
+                Some(live) => self.delete_once(&live, latest).await,
+                None => Ok(Some(DeleteResult::Absent)),
             }
         };
-        self.attempt_checked(attempt).await
+        self.attempt_checked(("delete", key), check, send).await
     }
 
-    /// Repeats an attempt after failures that are worth a retry, and after conflicts.
-    async fn attempt_checked<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, ClusterError>
+    /// Checks an object and then sends a write, in attempts that are repeated after failures that are worth a retry, and after
+    /// conflicts. Nothing is waited for between the two: the Lease before the check, and a write that cannot be sent before
+    /// `latest` is checked again.
+    async fn attempt_checked<T, E, C, S>(
+        &self,
+        (verb, key): (&'static str, &ObjectKey),
+        check: impl Fn() -> C,
+        send: impl Fn(Option<LiveObject>, Instant) -> S,
+    ) -> Result<Result<T, E>, ClusterError>
     where
-        F: Future<Output = Result<T, ClusterError>>,
+        C: Future<Output = Result<Option<LiveObject>, E>>,
+        S: Future<Output = Result<Option<T>, ClusterError>>,
     {
+        let attempt = || async {
+            for _ in 0..CHECKS_MAX {
+                self.api.wait_until_writable(Operation::Object(verb, key)).await?;
+                let began = Instant::now();
+                let live = match check().await {
+                    Ok(live) => live,
+                    // The checks retry their own requests.
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+                // Many other requests may be in flight, whose responses take as long as those of the check.
+                let valid = (2 * began.elapsed()).max(CHECK_VALID_MIN);
+                if let Some(sent) = send(live, Instant::now() + valid).await? {
+                    return Ok(Ok(sent));
+                }
+            }
+            let cause = "it could not be sent soon enough after it was checked".to_owned();
+            let operation = Operation::Object(verb, key).to_failed();
+            Err(ClusterError::Unreachable { operation, cause, attempts: 0 })
+        };
         for _ in 0..CHANGES_MAX {
             match self.api.retry(&attempt).await {
                 Err(error) if error.is_conflict() => {}
@@ -715,29 +751,34 @@ impl Cluster {
         self.api.retry(&attempt).await
     }
 
-    async fn delete_once(&self, live: &LiveObject) -> Result<DeleteResult, ClusterError> {
+    async fn delete_once(&self, live: &LiveObject, latest: Instant) -> Result<Option<DeleteResult>, ClusterError> {
         if !self.may_delete {
             return Err(ClusterError::DeleteWithheld { operation: Operation::Object("delete", &live.key).to_failed() });
         }
-        match self.send_delete(&live.resource, live).await {
+        match self.send_delete(&live.resource, live, latest).await {
             Err(error) if error.is_not_found() => match self.find_other_version(&live.resource, error).await? {
-                Some(served) => self.send_delete(&served, live).await,
-                None => Ok(DeleteResult::Absent),
+                Some(served) => self.send_delete(&served, live, latest).await,
+                None => Ok(Some(DeleteResult::Absent)),
             },
             deleted => deleted,
         }
     }
 
-    async fn send_delete(&self, resource: &Arc<ApiResource>, live: &LiveObject) -> Result<DeleteResult, ClusterError> {
+    async fn send_delete(
+        &self,
+        resource: &Arc<ApiResource>,
+        live: &LiveObject,
+        latest: Instant,
+    ) -> Result<Option<DeleteResult>, ClusterError> {
         let options = json!({
             "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
             "preconditions": {"uid": live.uid, "resourceVersion": live.resource_version},
         });
         let (operation, path) = (Operation::Object("delete", &live.key), resource.object_path(&live.key));
         let request = ApiRequest::new(operation, Method::DELETE, path, serialize(&options));
-        match self.api.send_without_retries(&request).await {
-            Ok(_) => Ok(DeleteResult::Accepted),
-            Err(error) if error.proves_absence(&live.key.name) => Ok(DeleteResult::Absent),
+        match self.api.send_until(&request, latest).await {
+            Ok(sent) => Ok(sent.map(|_| DeleteResult::Accepted)),
+            Err(error) if error.proves_absence(&live.key.name) => Ok(Some(DeleteResult::Absent)),
             Err(error) => Err(error),
         }
     }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use sindri_client::root_cause;
 use sindri_model::ObjectKey;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -31,6 +31,8 @@ use crate::telemetry::metrics::Metrics;
 const USER_AGENT_NAME: &str = concat!("sindri-agent/", env!("CARGO_PKG_VERSION"));
 /// Reason why a request that waited is not sent.
 const ENDED: &str = "the target state changed before it was sent";
+/// Reason why the response of a write is not waited for.
+const LOST_LEASE: &str = "the Lease could not be renewed before a response arrived";
 /// Timeout from the first byte sent to the last byte received.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The same for a ping, so that an unresponsive cluster does not delay heartbeats for longer.
@@ -246,9 +248,28 @@ impl ApiClient {
         self.retry(|| self.attempt(request)).await
     }
 
-    /// Sends a request once.
-    pub(super) async fn send_without_retries(&self, request: &ApiRequest<'_>) -> Result<Value, ClusterError> {
-        self.attempt(request).await?.read(request)
+    /// Waits until a write may be sent, so that what is checked from then on is still so when it is sent.
+    pub(super) async fn wait_until_writable(&self, operation: Operation<'_>) -> Result<(), ClusterError> {
+        let write = ApiRequest::new(operation, Method::DELETE, String::new(), Bytes::new());
+        self.wait_for_write_gate(&write).await?;
+        self.check_not_shutting_down(&write)
+    }
+
+    /// Sends a write once, if it need not wait longer than until `latest`, and not for the Lease; otherwise returns `None`: what was
+    /// checked before it may have changed.
+    pub(super) async fn send_until(
+        &self,
+        request: &ApiRequest<'_>,
+        latest: Instant,
+    ) -> Result<Option<Value>, ClusterError> {
+        let Ok(slot) = timeout_at(latest, self.acquire_slot(request)).await else { return Ok(None) };
+        let _slot = slot?;
+        self.check_not_shutting_down(request)?;
+        if self.gate_of(request).is_some_and(|gate| !gate.is_open()) {
+            return Ok(None);
+        }
+        let response = self.send_once(request, REQUEST_TIMEOUT.min(self.remaining_time())).await?;
+        response.read(request).map(Some)
     }
 
     /// Repeats attempts by the retry policy, until one succeeds or fails for good.
@@ -295,7 +316,16 @@ impl ApiClient {
     }
 
     async fn send_once(&self, request: &ApiRequest<'_>, limit: Duration) -> Result<ApiResponse, ClusterError> {
-        let response = timeout(limit, self.exchange(request)).await;
+        let exchange = timeout(limit, self.exchange(request));
+        let response = match self.gate_of(request) {
+            None => exchange.await,
+            Some(gate) => tokio::select! {
+                biased; // a response that has arrived counts
+                response = exchange => response,
+                // A write that is not connected yet, or not sent completely, must not be once another process may write.
+                () = gate.wait_until_closed() => Ok(Err(request.unreachable(LOST_LEASE.to_owned()))),
+            },
+        };
         let response = response.unwrap_or_else(|_| Err(request.timed_out(limit)));
         self.count(request, response.as_ref().map(|response| response.status));
         response

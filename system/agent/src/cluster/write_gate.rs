@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// State of the Lease, set by leader election and read before each write. Clones share the state.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +92,19 @@ impl WriteGate {
         self.wait_until(Self::is_open).await;
     }
 
+    /// Waits until this process may not write any more.
+    pub async fn wait_until_closed(&self) {
+        loop {
+            let changed = self.0.changed.notified();
+            let until = match self.lock().leadership {
+                Leadership::Held { until } if Instant::now() < until => until,
+                _ => return,
+            };
+            // The Lease may be renewed meanwhile.
+            let _ = timeout_at(until, changed).await;
+        }
+    }
+
     /// Waits until another process is known to hold the Lease, or to have held it since the given term.
     pub async fn wait_for_end_of(&self, term: u64) {
         self.wait_until(|gate| gate.has_other_leader() || gate.term() != term).await;
@@ -127,6 +140,20 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_gate_closes_when_the_lease_is_not_renewed_or_another_process_holds_it() {
+        let gate = WriteGate::default();
+        gate.wait_until_closed().await;
+        gate.open_until(Instant::now() + SECOND);
+        assert!(timeout(SECOND / 2, gate.wait_until_closed()).await.is_err(), "the Lease is held");
+        gate.open_until(Instant::now() + SECOND);
+        assert!(timeout(SECOND * 3 / 4, gate.wait_until_closed()).await.is_err(), "the Lease was renewed");
+        assert!(timeout(SECOND, gate.wait_until_closed()).await.is_ok(), "the Lease was not renewed again");
+        gate.open_until(Instant::now() + SECOND);
+        gate.close_for_other_leader();
+        assert!(timeout(SECOND / 2, gate.wait_until_closed()).await.is_ok(), "another process holds it");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn work_ends_when_the_lease_was_lost_without_being_noticed() {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -14,7 +15,7 @@ use sindri_model::{Clock, ObjectKey};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster::write_gate::WriteGate;
-use crate::cluster::{ApiResource, Cluster, ClusterError};
+use crate::cluster::{ApiResource, Cluster, ClusterError, UNACKNOWLEDGED_MAX};
 use crate::target::copy::has_copy;
 use crate::telemetry::readiness::{LeaderRole, NotReadyReason, OtherAgent, Readiness};
 
@@ -27,8 +28,10 @@ const VALID_SECONDS: i32 = 30;
 const VALID: Duration = Duration::from_secs(VALID_SECONDS as u64);
 /// Interval at which the leader renews the Lease and other processes read it.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-/// Time without a renewal after which the leader stops writing: earlier than another process may begin.
+/// Time without a renewal after which the leader stops writing: earlier than another process may begin, by more than
+/// [`UNACKNOWLEDGED_MAX`].
 const WRITE_MAX: Duration = Duration::from_secs(20);
+const _: () = assert!(WRITE_MAX.as_secs() + UNACKNOWLEDGED_MAX.as_secs() < VALID.as_secs());
 /// Time limit of one attempt.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 
@@ -74,14 +77,19 @@ struct EarlierObservations<'a> {
     is_leading: bool,
     /// True if this process has not read or held it yet.
     is_new: bool,
+    /// Tenures that this process has begun, or has tried to begin.
+    own: &'a [Tenure],
 }
+
+/// Time and number of an acquisition of the Lease.
+type Tenure = (Option<i64>, Option<i32>);
 
 impl LeaderLease<'_> {
     /// Takes the Lease when it is free, renews it, and keeps the write gate up to date. Never ends.
     pub async fn run(&self, gate: &WriteGate) -> Infallible {
         let mut seen: Option<(LeaseSpec, Instant)> = None;
-        // Time and number of the acquisition of the Lease that this process last held.
-        let mut held: Option<(Option<i64>, Option<i32>)> = None;
+        let mut held: Option<Tenure> = None;
+        let mut own: Vec<Tenure> = Vec::new();
         let mut absent_since: Option<Instant> = None;
         loop {
             let started = Instant::now();
@@ -90,17 +98,19 @@ impl LeaderLease<'_> {
                 absent_for: absent_since.map_or(Duration::ZERO, |since| since.elapsed()),
                 is_leading: gate.is_open(),
                 is_new: seen.is_none() && held.is_none(),
+                own: &own,
             };
-            let attempt = timeout(ATTEMPT_MAX, self.attempt(known)).await;
+            let begun = Mutex::new(None);
+            let attempt = timeout(ATTEMPT_MAX, self.attempt(known, &begun)).await;
+            // Also if no response arrived: the Lease may have been written.
+            own = held.into_iter().chain(begun.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
             if matches!(attempt, Ok(Ok(Attempt::Held(_) | Attempt::HeldByOther(_)))) {
                 absent_since = None;
             }
             match attempt {
                 Ok(Ok(Attempt::Held(spec))) => {
                     seen = None;
-                    // The API server stores microseconds.
-                    let acquired_at = spec.acquire_time.map(|time| time.0.as_microsecond());
-                    let tenure = (acquired_at, spec.lease_transitions);
+                    let tenure = tenure_of(&spec);
                     if held.as_ref().is_some_and(|held| *held != tenure) {
                         tracing::info!("the Lease was lost meanwhile, and is held again");
                         gate.begin_term();
@@ -170,26 +180,32 @@ impl LeaderLease<'_> {
         if let Some(lease) = self.read().await?
             && holder(&spec_of(&lease)) == self.process.identity
         {
-            self.write(&lease, "").await?;
+            self.write(&lease, "", &Mutex::default()).await?;
         }
         Ok(())
     }
 
     /// Takes the Lease if it is free, held by this process, or still the `known` one of another process and expired: the
     /// leader may have renewed it since it was last read.
-    async fn attempt(&self, known: EarlierObservations<'_>) -> Result<Attempt, ClusterError> {
+    async fn attempt(
+        &self,
+        known: EarlierObservations<'_>,
+        begun: &Mutex<Option<Tenure>>,
+    ) -> Result<Attempt, ClusterError> {
         let expired = known.other.filter(|(_, is_expired)| *is_expired).map(|(spec, _)| spec);
         let Some(lease) = self.read().await? else {
             if !self.may_create(known).await? {
                 return Ok(Attempt::Absent);
             }
             self.cluster.ensure_agent_namespace().await?;
-            return self.write(&Lease::default(), self.process.identity).await;
+            return self.write(&Lease::default(), self.process.identity, begun).await;
         };
         let spec = spec_of(&lease);
         let holder = holder(&spec);
-        if holder == self.process.identity || holder.is_empty() || expired == Some(&spec) {
-            return self.write(&lease, self.process.identity).await;
+        // After a restore of etcd it may name this process although another one is the leader now.
+        let is_own = holder == self.process.identity && (known.is_new || known.own.contains(&tenure_of(&spec)));
+        if is_own || holder.is_empty() || expired == Some(&spec) {
+            return self.write(&lease, self.process.identity, begun).await;
         }
         Ok(Attempt::HeldByOther(Box::new(lease)))
     }
@@ -217,8 +233,13 @@ impl LeaderLease<'_> {
         self.cluster.get(&leases(), &self.key()).await
     }
 
-    /// Writes the Lease with this holder, if it has not changed since it was read.
-    async fn write(&self, current: &Lease, holder_identity: &str) -> Result<Attempt, ClusterError> {
+    /// Writes the Lease with this holder, if it has not changed since it was read. `begun` becomes the tenure before it is sent.
+    async fn write(
+        &self,
+        current: &Lease,
+        holder_identity: &str,
+        begun: &Mutex<Option<Tenure>>,
+    ) -> Result<Attempt, ClusterError> {
         let (now, before) = (MicroTime(self.clock.now()), spec_of(current));
         let is_same_holder = before.holder_identity.as_deref() == Some(holder_identity);
         let acquire_time = if is_same_holder { before.acquire_time } else { Some(now.clone()) };
@@ -239,6 +260,7 @@ impl LeaderLease<'_> {
                 ..LeaseSpec::default()
             }),
         };
+        *begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(tenure_of(&spec_of(&lease)));
         match self.cluster.create_or_replace(&leases(), &self.key(), &lease).await {
             Ok(()) => Ok(Attempt::Held(Box::new(spec_of(&lease)))),
             Err(error) if error.is_conflict() => self.check_after_conflict(holder_identity, error).await,
@@ -260,12 +282,26 @@ impl LeaderLease<'_> {
     }
 }
 
+/// Returns true if another process holds the Lease. It has not expired, by the clocks of both.
+pub async fn is_held_by_other(cluster: &Cluster, clock: &Clock, identity: &str) -> Result<bool, ClusterError> {
+    let key = leases().object_key(Some(cluster.agent_namespace()), LEASE_NAME);
+    let Some(lease) = cluster.get(&leases(), &key).await? else { return Ok(false) };
+    let spec = spec_of(&lease);
+    let expired = spec.renew_time.as_ref().is_none_or(|renewed| renewed.0 + VALID < clock.now());
+    Ok(!expired && !holder(&spec).is_empty() && holder(&spec) != identity)
+}
+
 fn leases() -> ApiResource {
     ApiResource::from_namespaced_type::<Lease>()
 }
 
 fn spec_of(lease: &Lease) -> LeaseSpec {
     lease.spec.clone().unwrap_or_default()
+}
+
+/// Returns the tenure of the holder. The API server stores microseconds.
+fn tenure_of(spec: &LeaseSpec) -> Tenure {
+    (spec.acquire_time.as_ref().map(|time| time.0.as_microsecond()), spec.lease_transitions)
 }
 
 fn holder(spec: &LeaseSpec) -> &str {

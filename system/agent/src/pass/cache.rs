@@ -24,6 +24,8 @@ pub struct PassCache {
     pub is_restored: bool,
     /// True if the cluster was searched for objects that the inventory lacks, since the inventory was read.
     pub is_searched: bool,
+    /// Objects that were kept since the revision is the newest one, and do not belong to the stack any more.
+    pub released: Vec<Arc<ObjectKey>>,
     /// Number of last searches of a removal that failed.
     pub failed_searches: u32,
     /// Result of the last pass.

@@ -19,8 +19,9 @@ use crate::cluster::namespaces::DEFAULT_NAMESPACE;
 use crate::cluster::{ApiResource, Cluster, ClusterError, LiveObject, Owner};
 use crate::target::claims::Claims;
 
-/// Time limit of one search. A delete whose content is not known by then waits for the next pass.
-const SEARCH_MAX: Duration = Duration::from_secs(30);
+/// Time limit of one search, after which what was listed first may not be true any more. A delete whose content is not known by
+/// then waits for the next pass.
+pub const SEARCH_MAX: Duration = Duration::from_secs(15);
 /// Kinds that a service mesh or a platform creates in every namespace. They hold no data of people.
 const INJECTED_KINDS: [(&str, &str); 8] = [
     ("", "ConfigMap"),
@@ -89,13 +90,13 @@ impl ContentSearch<'_> {
         let cluster = &self.cluster.with_deadline(Instant::now() + SEARCH_MAX);
         let key = &delete.entry.key;
         let (declared, foreign) = match Stage::from_key(key) {
-            Stage::Namespaces => match (self.claims)().find_in_namespace(&key.name) {
+            Stage::Namespaces => match self.find_declared_inside(cluster, &key.name).await? {
                 Some(declared) => (Some(declared), Vec::new()),
                 None => {
                     let is_own = |object: &LiveObject| self.is_own(object);
                     let foreign = find_foreign_in_namespace(cluster, &key.name, self.inventory, is_own).await?;
                     // A stack may have declared an object there during the search.
-                    ((self.claims)().find_in_namespace(&key.name), foreign)
+                    (self.find_declared_inside(cluster, &key.name).await?, foreign)
                 }
             },
             Stage::Crds => match cluster.get(&delete.entry.resource, key).await? {
@@ -126,6 +127,25 @@ impl ContentSearch<'_> {
     /// an entry.
     fn is_own(&self, object: &LiveObject) -> bool {
         self.inventory.get(&object.key).is_some_and(|entry| is_proved(self.stack, entry, object))
+    }
+
+    /// Returns an object that a stack declares in a namespace, and the stack.
+    async fn find_declared_inside(
+        &self,
+        cluster: &Cluster,
+        namespace: &str,
+    ) -> Result<Option<(Arc<ObjectKey>, StackId)>, ClusterError> {
+        let mut declared = (self.claims)().list_in_namespace(namespace);
+        if !declared.is_empty() {
+            // The server ignores the namespace of a cluster-scoped object, which some charts name.
+            let resources = cluster.list_all_resources().await?;
+            let is_cluster_scoped = |key: &ObjectKey| {
+                let is_of_kind = |it: &&Arc<ApiResource>| (&it.group, &it.kind) == (&key.group, &key.kind);
+                resources.iter().find(is_of_kind).is_some_and(|resource| !resource.namespaced)
+            };
+            declared.retain(|(key, _)| !is_cluster_scoped(key));
+        }
+        Ok(declared.into_iter().next())
     }
 
     /// Returns a custom resource of a CRD that a stack declares, and the stack.
@@ -187,6 +207,9 @@ struct Neighbours {
     /// Groups and kinds of objects in namespaces.
     kinds: BTreeSet<(String, String)>,
     uids: BTreeSet<String>,
+    /// UIDs of the objects whose owners, and the owners of those, end at an object without an owner in the namespace. Those that own
+    /// each other in a circle do not.
+    rooted: BTreeSet<String>,
     /// Services, also those that the stack has just deleted.
     services: BTreeSet<Arc<ObjectKey>>,
 }
@@ -200,7 +223,20 @@ impl Neighbours {
         let keys = objects.clone().map(|object| &object.key).chain(inventory.entries().map(|entry| &entry.key));
         let is_service = |key: &&Arc<ObjectKey>| key.group.is_empty() && key.kind == "Service";
         let services = keys.filter(is_service).cloned().collect();
-        Self { kinds, uids: objects.map(|object| object.uid.clone()).collect(), services }
+        let uids: BTreeSet<String> = objects.clone().map(|object| object.uid.clone()).collect();
+        let is_inside = |owner: &Owner| uids.contains(&owner.uid);
+        let (mut owned, roots): (Vec<&LiveObject>, Vec<&LiveObject>) =
+            objects.partition(|object| object.owners.iter().any(is_inside));
+        let mut rooted: BTreeSet<String> = roots.into_iter().map(|object| object.uid.clone()).collect();
+        loop {
+            let is_rooted = |object: &LiveObject| object.owners.iter().any(|owner| rooted.contains(&owner.uid));
+            let (found, rest): (Vec<_>, Vec<_>) = owned.into_iter().partition(|object| is_rooted(object));
+            if found.is_empty() {
+                return Self { kinds, uids, rooted, services };
+            }
+            rooted.extend(found.into_iter().map(|object| object.uid.clone()));
+            owned = rest;
+        }
     }
 
     /// Returns true if an object counts.
@@ -215,7 +251,7 @@ impl Neighbours {
         // An owner is in the namespace of the object or cluster-scoped. If none is left, the garbage collector deletes the
         // object. An orphaned one has no owner references, regardless of the controller that created it.
         let is_namespaced = |owner: &Owner| self.kinds.contains(&(owner.group.clone(), owner.kind.clone()));
-        owners.iter().any(|owner| self.uids.contains(&owner.uid))
+        owners.iter().any(|owner| self.rooted.contains(&owner.uid))
             || !owners.is_empty() && owners.iter().all(is_namespaced)
             || object.service_account_uid.as_ref().is_some_and(|uid| self.uids.contains(uid))
             || self.is_of_service(&object.key)
@@ -316,6 +352,19 @@ mod tests {
         let token = |uid: &str| LiveObject { service_account_uid: Some(uid.to_owned()), ..object("", "Secret", &[]) };
         assert!(!is_counted(&token("8")), "a token of a ServiceAccount of the namespace");
         assert!(is_counted(&token("9")), "another token");
+    }
+
+    #[test]
+    fn objects_that_own_each_other_in_a_circle_count() {
+        let uid = |uid: &str, owner: &str| LiveObject {
+            uid: uid.to_owned(),
+            ..object("shop.example", "Widget", &[("shop.example", "Widget", owner)])
+        };
+        let objects = [uid("1", "2"), uid("2", "1"), uid("3", "3"), uid("4", "5"), uid("5", "6")];
+        let root = LiveObject { uid: "6".to_owned(), ..object("shop.example", "Widget", &[]) };
+        let neighbours = neighbours(&[&objects[..], &[root]].concat(), &Inventory::default());
+        let counted: Vec<bool> = objects.iter().map(|object| neighbours.is_counted(object, false)).collect();
+        assert_eq!(counted, [true, true, true, false, false]);
     }
 
     #[test]

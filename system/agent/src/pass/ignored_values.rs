@@ -11,7 +11,9 @@ use crate::cluster::{Cluster, ClusterError};
 
 /// Sets ignored fields of the writes to their live values, so that the validation and the comparison see what is applied.
 pub async fn copy_ignored_fields(cluster: &Cluster, writes: &mut [Write]) -> Result<(), ClusterError> {
-    let ignoring: Vec<&mut Write> = writes.iter_mut().filter(|write| !write.object.ignored.is_empty()).collect();
+    // An object that does not exist has no live values, and its kind may not be served yet.
+    let has_values = |write: &&mut Write| write.uid.is_some() && !write.object.ignored.is_empty();
+    let ignoring: Vec<&mut Write> = writes.iter_mut().filter(has_values).collect();
     let copy = |write| async move {
         let write: &mut Write = write;
         (write.object, _) = read_ignored_fields(cluster, &write.object).await?;

@@ -17,7 +17,7 @@ use sindri_model::{Checksum, Epoch, ObjectKey, RevisionId, Sequence, StackId};
 use thiserror::Error;
 
 use super::creation::{Creation, CreationResult, SeenResult};
-use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError, Limits};
+use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError, Limits, LiveObject};
 
 /// Label of an inventory: id of its stack.
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
@@ -45,6 +45,11 @@ impl Entry {
     /// Creates the entry of an object that was not written yet.
     pub fn new(key: Arc<ObjectKey>, resource: Arc<ApiResource>) -> Self {
         Self { key, resource, uid: None, once: None, is_delete_approved: false }
+    }
+
+    /// Creates the entry of an object that exists.
+    pub fn of_live(object: &LiveObject) -> Self {
+        Self { uid: Some(object.uid.clone()), ..Self::new(object.key.clone(), object.resource.clone()) }
     }
 }
 
@@ -562,7 +567,7 @@ pub async fn delete_inventory(cluster: &Cluster, stack: StackId, inventory: &Inv
     let resource = config_maps();
     for index in (0..inventory.chunk_count()).rev() {
         let key = resource.object_key(Some(cluster.agent_namespace()), &chunk_name(stack, index));
-        cluster.delete(|| cluster.get_metadata(&resource, &key)).await??;
+        cluster.delete(&key, || cluster.get_metadata(&resource, &key)).await??;
     }
     Ok(())
 }

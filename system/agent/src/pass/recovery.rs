@@ -36,6 +36,8 @@ pub struct ReadInventory {
     pub is_searched: bool,
     /// True if it was built again, and is not stored yet.
     is_rebuilt: bool,
+    /// True if some of it was lost. After a restore of etcd it is complete, and what it lacks was not created in this etcd.
+    is_lost: bool,
 }
 
 impl InventoryReader<'_> {
@@ -62,20 +64,20 @@ impl InventoryReader<'_> {
             }
         }
         let is_rebuilt = is_searched && (!inventory.is_empty() || completeness == Completeness::Partial);
-        Ok(ReadInventory { inventory, is_searched, is_rebuilt })
+        Ok(ReadInventory { inventory, is_searched, is_rebuilt, is_lost: completeness != Completeness::Complete })
     }
 
     /// Stores an inventory that was built again, and returns it. `applied` is the desired state if the broker knows that
-    /// this revision was completely applied: its objects that are applied once were created, if any object of the stack proves
-    /// that this was on this cluster.
+    /// this revision was completely applied: its objects that are applied once were created, if a part of the inventory was lost
+    /// and any object of the stack proves that this was on this cluster.
     pub async fn store(
         &self,
         read: ReadInventory,
         applied: Option<&DesiredStack>,
     ) -> Result<Inventory, InventoryError> {
-        let ReadInventory { mut inventory, is_rebuilt, .. } = read;
+        let ReadInventory { mut inventory, is_rebuilt, is_lost, .. } = read;
         if is_rebuilt {
-            if !inventory.is_empty() {
+            if is_lost && !inventory.is_empty() {
                 let objects = applied.into_iter().flat_map(|desired| desired.goal.objects());
                 objects.for_each(|object| record_creation(&mut inventory, object));
             }
@@ -102,6 +104,14 @@ impl InventoryReader<'_> {
             inventory.versions = rewrite_inventory(self.cluster, self.stack, inventory).await?;
         }
         Ok(is_any)
+    }
+
+    /// Adds objects to an inventory that lacks them, and stores it.
+    pub async fn add(&self, inventory: &mut Inventory, objects: Vec<Entry>) -> Result<(), InventoryError> {
+        tracing::warn!("stack {}: its inventory lacked {} objects", self.stack, objects.len());
+        objects.into_iter().for_each(|entry| inventory.insert(entry));
+        inventory.versions = rewrite_inventory(self.cluster, self.stack, inventory).await?;
+        Ok(())
     }
 
     /// Returns true if this agent has reported about the stack before. Without a response it may have.

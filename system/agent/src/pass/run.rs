@@ -13,7 +13,9 @@ use super::cache::PassCache;
 use super::content::ContentSearch;
 use super::desired::{DesiredObject, DesiredStack, Goal};
 use super::ignored_values::copy_ignored_fields;
-use super::inventory::{Completeness, Inventory, InventoryError, RevisionPosition, delete_inventory, load_inventory};
+use super::inventory::{
+    Completeness, Entry, Inventory, InventoryError, RevisionPosition, delete_inventory, load_inventory,
+};
 use super::observe::{LiveSet, Observation, UnreadableKinds, is_provably_of, read_live_objects};
 use super::plan::{
     AppliedState, ForeignObjects, Hold, Plan, PlanInputs, find_adoption, find_done, find_excess, find_single_holds,
@@ -78,12 +80,20 @@ impl Pass<'_> {
         }
         let Observation { live, unreadable } =
             read_live_objects(self.cluster, self.reflector, desired, inventory).await;
+        let unknown = find_unknown_objects(desired, inventory, &live);
         // Without the broker nothing is deleted, and the search can wait.
-        let may_search = !cache.is_searched && !self.revision.is_from_copy();
-        if may_search && has_unknown_objects(desired, inventory, &live) {
-            // Another agent of this stack may have had the inventory, or an older one was restored: there may be more objects.
-            (cache.inventory, cache.had_inventory, cache.is_restored) = (None, true, true);
-            return Box::pin(self.run(cache)).await;
+        if !unknown.is_empty() && !self.revision.is_from_copy() {
+            if cache.is_searched {
+                // They were not found then, for example because another client has given their annotations back since.
+                if let Err(error) = self.inventory_reader().add(inventory, unknown).await {
+                    cache.inventory = None;
+                    return Err(error.into());
+                }
+            } else {
+                // Another agent of this stack may have had the inventory, or an older one was restored: there may be more.
+                (cache.inventory, cache.had_inventory, cache.is_restored) = (None, true, true);
+                return Box::pin(self.run(cache)).await;
+            }
         }
         let last_applied = cache.last_applied.as_ref();
         let StackPolicy { drift, is_suspended, releases_on_removal, .. } = *self.policy;
@@ -176,6 +186,7 @@ impl Pass<'_> {
                 return Err(error.into());
             }
         };
+        cache.released.extend(released);
         // The content of namespaces and CRDs is searched after the writes, so that a search that takes long delays none.
         if let ApprovalDecision::NotNeeded = approval {
             approval = self.decide_approval(desired, executor.inventory, &live, &plan, Vec::new()).await;
@@ -204,9 +215,7 @@ impl Pass<'_> {
                 };
                 cache.is_searched = true;
                 if is_any {
-                    let summary = Box::pin(self.run(cache)).await?;
-                    let released = released.into_iter().chain(summary.released).collect();
-                    return Ok(PassSummary { released, ..summary });
+                    return Box::pin(self.run(cache)).await;
                 }
             }
             result.terminating = match finish_removal(self.cluster, desired, inventory).await {
@@ -231,7 +240,7 @@ impl Pass<'_> {
             declared,
             declares_nothing: desired.goal.declares_nothing(),
             rewritten_fields,
-            released,
+            released: cache.released.clone(),
             is_suspended,
             was_applied: false,
             unreadable,
@@ -300,6 +309,10 @@ impl Pass<'_> {
         if !is_resolved {
             let bundle = revision.take_bundle().map_err(ResolveError::Bundle)?;
             let desired = resolve_bundle(self.cluster, revision, bundle, ignore).await?;
+            if cache.desired.as_ref().is_none_or(|(before, _)| before.revision != revision.id) {
+                // Objects may have been written since the last search.
+                (cache.is_searched, cache.released) = (false, Vec::new());
+            }
             // With other ignored fields every object is applied again.
             cache.last_applied = None;
             cache.desired = Some((desired, ignore.clone()));
@@ -338,11 +351,11 @@ impl Pass<'_> {
     }
 }
 
-/// Returns true if the inventory does not have an object that proves to belong to the stack.
-fn has_unknown_objects(desired: &DesiredStack, inventory: &Inventory, live: &LiveSet) -> bool {
+/// Returns entries for the objects that prove to belong to the stack, and that the inventory does not have.
+fn find_unknown_objects(desired: &DesiredStack, inventory: &Inventory, live: &LiveSet) -> Vec<Entry> {
     let is_unknown =
-        |object: &LiveObject| inventory.get(&object.key).is_none() && is_provably_of(desired.stack, object);
-    live.values().any(is_unknown)
+        |object: &&LiveObject| inventory.get(&object.key).is_none() && is_provably_of(desired.stack, object);
+    live.values().filter(is_unknown).map(Entry::of_live).collect()
 }
 
 /// Removes the deletes that wait for an approval from a plan. Returns the message about them, and the foreign objects whose

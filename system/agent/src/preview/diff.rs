@@ -11,8 +11,22 @@ const VALUE_CHARS_MAX: usize = 80;
 /// Metadata that the server sets.
 const SERVER_FIELDS: [&str; 6] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
+/// Annotation in which `kubectl apply` keeps the whole manifest, the values of a Secret too.
+const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Fields of a Secret whose values are shown: any other one may hold a part of its content.
+const SHOWN_OF_SECRETS: [&str; 8] = [
+    "apiVersion",
+    "kind",
+    "type",
+    "immutable",
+    "metadata.name",
+    "metadata.labels.",
+    "metadata.annotations.brokkr.io/",
+    "metadata.annotations.sindri.dev/",
+];
 
-/// Returns one line for each field that differs, except for the fields that the server sets and the checksum of the revision. Values of a Secret are not included, only their names.
+/// Returns one line for each field that differs, except for the fields that the server sets, the checksum of the revision and
+/// the manifest that kubectl keeps. Of a Secret most values are hidden, and only the names of their fields are shown.
 pub fn diff(key: &ObjectKey, before: &Value, after: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let is_secret = key.group.is_empty() && key.kind == "Secret";
@@ -38,6 +52,7 @@ fn without_server_fields(object: &Value) -> Value {
     // It has the checksum of the whole bundle, and changes with each other object.
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(CHECKSUM_ANNOTATION);
+        annotations.remove(LAST_APPLIED_ANNOTATION);
     }
     object
 }
@@ -53,13 +68,8 @@ fn compare(lines: &mut Vec<String>, path: &str, before: &Value, after: &Value, i
             names.dedup();
             for name in names {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                let hides = is_secret && matches!(path.split('.').next(), Some("data" | "stringData"));
                 let (old, new) = (old.get(name).unwrap_or(&Value::Null), new.get(name).unwrap_or(&Value::Null));
-                if hides && path.contains('.') {
-                    lines.extend((old != new).then(|| format!("{path}: (hidden) → (hidden)")));
-                } else {
-                    compare(lines, &path, old, new, is_secret);
-                }
+                compare(lines, &path, old, new, is_secret);
             }
         }
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
@@ -72,6 +82,9 @@ fn compare(lines: &mut Vec<String>, path: &str, before: &Value, after: &Value, i
             let empty = Value::Object(serde_json::Map::new());
             let or_empty = |value: &Value| if value.is_null() { empty.clone() } else { value.clone() };
             compare(lines, path, &or_empty(before), &or_empty(after), is_secret);
+        }
+        _ if is_secret && !SHOWN_OF_SECRETS.iter().any(|shown| path.starts_with(shown)) => {
+            lines.push(format!("{path}: (hidden) → (hidden)"));
         }
         (old, new) => lines.push(format!("{path}: {} → {}", format_value(old), format_value(new))),
     }
@@ -123,5 +136,21 @@ mod tests {
         assert_eq!(lines, "data.a: (hidden) → (hidden)\ndata.new: (hidden) → (hidden)");
         let created = diff(&key("Secret"), &Value::Null, &after).join("\n");
         assert!(created.contains("data.new: (hidden)") && !created.contains("c2VjcmV0"), "{created}");
+    }
+
+    #[test]
+    fn annotations_of_other_clients_may_hold_the_values_of_a_secret() {
+        let annotated = |value: &str| {
+            let annotations = json!({
+                LAST_APPLIED_ANNOTATION: value, "example.com/copy": value, "sindri.dev/prune": value, "brokkr.io/a": value,
+            });
+            json!({"metadata": {"annotations": annotations, "labels": {"app": value}}, "type": value})
+        };
+        let lines = diff(&key("Secret"), &annotated("hunter2"), &annotated("3")).join("\n");
+        let shown = ["annotations.brokkr.io/a", "annotations.sindri.dev/prune", "labels.app", "type"];
+        assert_eq!(lines.matches("hunter2").count(), shown.len(), "{lines}");
+        assert!(shown.iter().all(|field| lines.contains(&format!("{field}: \"hunter2\""))), "{lines}");
+        assert!(lines.contains("annotations.example.com/copy: (hidden) → (hidden)"), "{lines}");
+        assert!(!lines.contains("last-applied"), "{lines}");
     }
 }

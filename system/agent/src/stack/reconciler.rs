@@ -90,9 +90,8 @@ impl Reconciler<'_> {
         {
             tracing::warn!("{error}");
             if error.is_other_leader() {
-                self.reports.end().await;
                 // The leader announces itself at once; a former one tries again with the next poll.
-                state.is_due = self.reports.holds_lease();
+                state.is_due = self.reports.end().await;
             }
         }
     }
@@ -106,6 +105,7 @@ impl Reconciler<'_> {
                 if !state.reporter.as_ref().is_some_and(|reporter| reporter.is_about(revision.id)) {
                     if !state.applied_is(revision.id) {
                         state.drift.reset();
+                        state.reset_waits();
                     }
                     state.reporter = Some(reporter);
                 }

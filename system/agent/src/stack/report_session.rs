@@ -8,13 +8,17 @@ use std::time::Duration;
 use sindri_client::{Client, ClientError};
 use sindri_model::{AgentId, Epoch, RevisionId};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::outcome::{OutcomeReporter, StoredOutcomes};
 use crate::cluster::write_gate::WriteGate;
 
 /// Time that a session waits for the Lease before it begins without an announcement.
 const LEASE_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Shortest time between the beginnings of two sessions of a process that holds the Lease, if both end because another process
+/// reports: both may hold it by mistake for a while.
+const SESSION_MIN: Duration = Duration::from_secs(10);
 
 /// Sessions of one process.
 pub struct ReportSessions {
@@ -29,6 +33,7 @@ pub struct ReportSessions {
 /// One session.
 pub struct Session {
     epoch: Epoch,
+    began: Instant,
     /// True if this process has announced itself as the leader.
     is_announced: bool,
     outcomes: StoredOutcomes,
@@ -53,7 +58,7 @@ impl ReportSessions {
         let outcomes = StoredOutcomes::from_events(self.agent, broker.list_outcomes(self.agent).await?);
         let reporter = outcomes.reporter(revision);
         *number += 1;
-        *current = Some(Session { epoch, is_announced, outcomes });
+        *current = Some(Session { epoch, began: Instant::now(), is_announced, outcomes });
         Ok((*number, reporter))
     }
 
@@ -64,9 +69,11 @@ impl ReportSessions {
         }
     }
 
-    /// Ends the session, because another process has reported.
-    pub async fn end(&self) {
-        self.current.lock().await.1 = None;
+    /// Ends the session, because another process has reported. Returns true if the next one may begin at once: this process holds
+    /// the Lease, and the session has lasted for a while.
+    pub async fn end(&self) -> bool {
+        let ended = self.current.lock().await.1.take();
+        self.holds_lease() && ended.is_none_or(|session| session.began.elapsed() >= SESSION_MIN)
     }
 
     /// Announces this process as the leader if it holds the Lease; returns true if it does. Reports without an announcement
@@ -89,7 +96,7 @@ impl ReportSessions {
     }
 
     /// Returns true if this process holds the Lease.
-    pub fn holds_lease(&self) -> bool {
+    fn holds_lease(&self) -> bool {
         self.process.as_ref().is_some_and(|(_, lease)| lease.is_open())
     }
 }

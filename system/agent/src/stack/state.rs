@@ -69,6 +69,11 @@ impl StackState {
         self.applied == Some(revision)
     }
 
+    /// Begins to count the waits for deleted objects anew.
+    pub fn reset_waits(&mut self) {
+        self.waits = 0;
+    }
+
     /// Records the result of a pass for the next ones.
     pub fn record_pass(
         &mut self,

@@ -143,9 +143,10 @@ impl Claims {
         self.stacks.contains_key(&stack)
     }
 
-    /// Returns an object that a stack declares in a namespace, and the stack.
-    pub fn find_in_namespace(&self, namespace: &str) -> Option<(Arc<ObjectKey>, StackId)> {
-        self.find(|key| key.namespace.as_deref() == Some(namespace))
+    /// Returns the objects for which a bundle names a namespace, and their stacks. Some may be cluster-scoped.
+    pub fn list_in_namespace(&self, namespace: &str) -> Vec<(Arc<ObjectKey>, StackId)> {
+        let inside = self.by_key.iter().filter(|(key, _)| key.namespace.as_deref() == Some(namespace));
+        inside.filter_map(|(key, claimants)| Some((key.clone(), claimants.first()?.1))).collect()
     }
 
     /// Returns true if a stack other than `stack` declares an object in a namespace.
@@ -156,11 +157,7 @@ impl Claims {
 
     /// Returns an object of a kind that a stack declares, and the stack.
     pub fn find_of_kind(&self, group: &str, kind: &str) -> Option<(Arc<ObjectKey>, StackId)> {
-        self.find(|key| key.group == group && key.kind == kind)
-    }
-
-    fn find(&self, matches: impl Fn(&ObjectKey) -> bool) -> Option<(Arc<ObjectKey>, StackId)> {
-        let (key, claimants) = self.by_key.iter().find(|(key, _)| matches(key))?;
+        let (key, claimants) = self.by_key.iter().find(|(key, _)| key.group == group && key.kind == kind)?;
         claimants.first().map(|(_, stack)| (key.clone(), *stack))
     }
 

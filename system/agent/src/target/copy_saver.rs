@@ -39,7 +39,7 @@ impl CopySaver<'_> {
     }
 
     /// Saves the target state. `layout` is that of the Secrets; `None` until they were read.
-    async fn save(&self, layout: &mut Option<CopyLayout>) -> Result<(), ClusterError> {
+    pub async fn save(&self, layout: &mut Option<CopyLayout>) -> Result<(), ClusterError> {
         match self.try_save(layout).await {
             // Another client changed a Secret, or the namespace does not exist yet.
             Err(error) if error.is_conflict() || error.is_not_found() => {

@@ -84,7 +84,7 @@ impl Poller<'_> {
                     if is_refused && error.status() == Some(StatusCode::UNAUTHORIZED) {
                         // An agent whose key was revoked has no more orders: it corrects no drift either.
                         self.set_active(false);
-                    } else if !is_refused && self.target.is_empty() {
+                    } else if !is_refused && self.target.is_empty() && !self.target.is_status_known() {
                         self.use_copy().await;
                     }
                     false

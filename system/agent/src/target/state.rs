@@ -73,6 +73,11 @@ impl LatestTargetState {
         self.is_active.load(Ordering::Relaxed)
     }
 
+    /// Returns true once the broker has said whether the agent is active.
+    pub fn is_status_known(&self) -> bool {
+        self.is_status_known.load(Ordering::Relaxed)
+    }
+
     /// Sets whether the broker wants the agent to act.
     pub fn set_active(&self, is_active: bool) {
         let was_known = self.is_status_known.swap(true, Ordering::Relaxed);
@@ -90,7 +95,7 @@ impl LatestTargetState {
     /// Returns the content that the copy in the cluster should have; `None` if the broker has not said it yet.
     pub fn wanted_copy(&self) -> Option<WantedCopy> {
         if !self.is_active() {
-            return self.is_status_known.load(Ordering::Relaxed).then_some(WantedCopy::Nothing);
+            return self.is_status_known().then_some(WantedCopy::Nothing);
         }
         let snapshot = self.lock();
         let annotations =
@@ -108,9 +113,12 @@ impl LatestTargetState {
     }
 
     /// Uses the copy in the cluster until the broker responds. The agent was active when it was saved. `claims` are empty
-    /// claims for this cluster.
+    /// claims for this cluster. Changes nothing if the broker has said since whether the agent is active.
     pub fn use_copy(&self, stacks: Vec<StackCopy>, mut claims: Claims) {
         let mut snapshot = self.lock();
+        if self.is_status_known() {
+            return;
+        }
         *snapshot = Snapshot::default();
         for StackCopy { annotations, revision } in stacks {
             let revision = Arc::new(Revision::from_copy(revision));

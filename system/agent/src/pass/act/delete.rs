@@ -118,7 +118,7 @@ impl Deleter<'_> {
 
     async fn check_and_delete(&self, delete: &Delete) -> Result<DeleteResult, DeleteError> {
         let by = async |cluster: &Cluster| -> Result<DeleteResult, DeleteError> {
-            cluster.delete(|| self.check(delete)).await?
+            cluster.delete(&delete.entry.key, || self.check(delete)).await?
         };
         let deleted = match (by(self.cluster).await, self.own_cluster) {
             // Nothing else of the stack is left, and the ServiceAccount has lost its permissions.

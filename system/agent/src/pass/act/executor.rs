@@ -96,7 +96,7 @@ impl Executor<'_> {
                 recheck.check_dropped(entry)?;
                 Ok(live)
             };
-            match isolate("release", &entry.key, async { self.cluster.release(check).await? }).await {
+            match isolate("release", &entry.key, async { self.cluster.release(&entry.key, check).await? }).await {
                 Ok(()) => {
                     tracing::info!("released {}", entry.key);
                     after.remove(&entry.key);

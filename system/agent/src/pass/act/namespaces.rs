@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sindri_model::{ObjectKey, StackId};
+use tokio::time::Instant;
 
 use super::result::ActResult;
 use crate::cluster::{ApiResource, AppliedObject, Cluster, LiveObject};
-use crate::pass::content::find_foreign_in_namespace;
+use crate::pass::content::{SEARCH_MAX, find_foreign_in_namespace};
 use crate::pass::inventory::Inventory;
 use crate::pass::plan::{Write, is_proved};
 use crate::pass::stage::Stage;
@@ -49,7 +50,7 @@ impl NamespaceRollback<'_> {
         let own_uids: BTreeSet<&str> = result.applied.values().map(|applied| applied.live.uid.as_str()).collect();
         let mut deleted = Vec::new();
         for namespace in created {
-            match self.cluster.delete(|| self.check(namespace, &own_uids)).await {
+            match self.cluster.delete(&namespace.key, || self.check(namespace, &own_uids)).await {
                 Ok(Err(reason)) => {
                     tracing::info!("kept {}, {reason}", namespace.key);
                     continue;
@@ -93,7 +94,9 @@ impl NamespaceRollback<'_> {
             let entry = self.inventory.get(&object.key);
             own_uids.contains(object.uid.as_str()) || entry.is_some_and(|entry| is_proved(self.stack, entry, object))
         };
-        match find_foreign_in_namespace(self.cluster, name, self.inventory, is_own).await {
+        // A list that is retried for minutes is not true any more when the last one has been read.
+        let cluster = &self.cluster.with_deadline(Instant::now() + SEARCH_MAX);
+        match find_foreign_in_namespace(cluster, name, self.inventory, is_own).await {
             Ok(foreign) => foreign.first().map_or(Ok(()), |foreign| Err(format!("which contains {}", foreign.key))),
             Err(error) => Err(format!("whose content cannot be read: {error}")),
         }

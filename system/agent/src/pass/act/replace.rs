@@ -80,7 +80,7 @@ pub async fn delete_for_replacement(
                 }
                 Ok(live)
             };
-            waiting.cluster.delete(check).await?.map_err(to_act_error)?;
+            waiting.cluster.delete(key, check).await?.map_err(to_act_error)?;
             tracing::info!("deleted {key}, which is replaced");
             waiting = Recheck { cluster: &with_all_retries, ..recheck };
         }
