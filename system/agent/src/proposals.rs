@@ -130,15 +130,16 @@ impl ProposalPlanner<'_> {
             yaml_content: proposal.yaml_content.clone(),
             submitted_at: proposal.created_at,
             is_deletion_marker: false,
+            stack_name: Some(proposal.stack_name.clone()),
         });
         let mut claims =
             Claims::new(self.cluster.default_namespace()).of_agent(&self.settings.name).of_version(Some(sequence));
         let others = revisions.iter().filter(|other| other.stack_id != stack);
-        others.for_each(|other| claims.add(other.stack_id, other.sequence_id, &other.declared));
-        claims.add(stack, sequence, &revision.declared);
+        others.for_each(|other| claims.add_revision(other));
+        claims.add_revision(&revision);
         policies.values().for_each(|policy| claims.add_policy(policy));
-        let (name, annotations) = (Some(proposal.stack_name.clone()), proposal.annotations.clone());
-        claims.add_policy(&WirePolicy { stack_id: stack, name, annotations, depends_on: Vec::new() });
+        let annotations = proposal.annotations.clone();
+        claims.add_policy(&WirePolicy { stack_id: stack, annotations, depends_on: Vec::new() });
         (revision, Arc::new(claims))
     }
 }

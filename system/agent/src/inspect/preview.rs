@@ -22,7 +22,7 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     let revisions: Vec<Revision> = objects.into_iter().map(Revision::from_wire).collect();
     let version = version.map(|version| version.state);
     let mut claims = Claims::new(agent.cluster.default_namespace()).of_agent(&agent.settings.name).of_version(version);
-    revisions.iter().for_each(|revision| claims.add(revision.stack_id, revision.sequence_id, &revision.declared));
+    revisions.iter().for_each(|revision| claims.add_revision(revision));
     policies.values().for_each(|policy| claims.add_policy(policy));
     let claims = Arc::new(claims);
     // A reflector that does not run has no current types, so every type is listed.
@@ -34,7 +34,7 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
         let policy = StackPolicy::from_annotations(&agent.settings, &annotations);
         let removal = if revision.is_deletion_marker { ", to be removed" } else { "" };
         let preview = preview_stack(&agent.cluster, &reflector, revision, &claims, &policy).await.text;
-        let (stack, sequence) = (revision.stack_id, revision.sequence_id);
+        let (stack, sequence) = (claims.name(revision.stack_id), revision.sequence_id);
         write!(text, "stack {stack} at sequence {sequence}{removal}\n{preview}\n")
             .expect("writing to a string cannot fail");
     }

@@ -40,6 +40,13 @@ pub struct ReadInventory {
     is_lost: bool,
 }
 
+impl ReadInventory {
+    /// Returns true if it was lost on a cluster that has objects of the stack: the broker must say whether the revision was applied.
+    pub fn may_be_applied(&self) -> bool {
+        self.is_lost && !self.inventory.is_empty()
+    }
+}
+
 impl InventoryReader<'_> {
     /// Reads the inventory of the stack. One that was lost, as a whole or in part, is built again from a search of the
     /// cluster, before anything is concluded from it. `is_outdated` is true after a restore of etcd, because objects that were
@@ -68,18 +75,19 @@ impl InventoryReader<'_> {
     }
 
     /// Stores an inventory that was built again, and returns it. `applied` is the desired state if the broker knows that
-    /// this revision was completely applied: its objects that are applied once were created, if a part of the inventory was lost
-    /// and any object of the stack proves that this was on this cluster.
+    /// this revision was completely applied: it is not applied as a new one, and its objects that are applied once were created, if a part
+    /// of the inventory was lost and any object of the stack proves that this was on this cluster.
     pub async fn store(
         &self,
         read: ReadInventory,
         applied: Option<&DesiredStack>,
     ) -> Result<Inventory, InventoryError> {
-        let ReadInventory { mut inventory, is_rebuilt, is_lost, .. } = read;
+        let may_be_applied = read.may_be_applied();
+        let ReadInventory { mut inventory, is_rebuilt, .. } = read;
         if is_rebuilt {
-            if is_lost && !inventory.is_empty() {
-                let objects = applied.into_iter().flat_map(|desired| desired.goal.objects());
-                objects.for_each(|object| record_creation(&mut inventory, object));
+            if let (true, Some(applied)) = (may_be_applied, applied) {
+                inventory.applied = Some(applied.position);
+                applied.goal.objects().iter().for_each(|object| record_creation(&mut inventory, object));
             }
             let (stack, count) = (self.stack, inventory.entries().count());
             tracing::warn!("stack {stack}: its inventory was lost or outdated, and built again with {count} objects");

@@ -56,8 +56,8 @@ pub struct Pass<'a> {
     pub policy: &'a StackPolicy,
     /// Names of the stacks that this one depends on, and that are not ready.
     pub unready_dependencies: &'a [String],
-    /// True if the broker knows that this revision was completely applied.
-    pub is_reported: bool,
+    /// True if the broker knows that this revision was completely applied; `None` if its records could not be read.
+    pub is_reported: Option<bool>,
 }
 
 impl Pass<'_> {
@@ -290,9 +290,13 @@ impl Pass<'_> {
         };
         let resolved = self.resolve(cache).await;
         if let Some(read) = read {
+            if self.is_reported.is_none() && read.may_be_applied() && !self.revision.is_deletion_marker {
+                return Err(PassError::LostInventory);
+            }
             cache.is_searched = read.is_searched;
             let applied = cache.desired.as_ref().map(|(desired, _)| desired);
-            let applied = applied.filter(|desired| self.is_reported && desired.revision == self.revision.id);
+            let applied =
+                applied.filter(|desired| self.is_reported == Some(true) && desired.revision == self.revision.id);
             cache.inventory = Some(reader.store(read, applied).await?);
             (cache.had_inventory, cache.is_restored) = (true, false);
         }

@@ -174,6 +174,9 @@ pub enum PassError {
     /// The revision is from the copy of the target state, and there is more to do than to correct drift.
     #[error("revision {0} was not completely applied before; this waits until the broker responds")]
     WaitsForBroker(RevisionPosition),
+    /// The inventory was lost, and the broker has not said whether the revision was completely applied.
+    #[error("the inventory was lost; this waits until the broker says whether the revision was applied")]
+    LostInventory,
     /// Annotations of the stack have invalid values.
     #[error("annotations of the stack: {}", .0.join("; "))]
     Policy(Vec<String>),
@@ -195,7 +198,7 @@ impl PassError {
             Self::Resolve(ResolveError::Cluster(_)) | Self::Inventory(_) | Self::Observe(_) | Self::LastSearch(_) => {
                 false
             }
-            Self::WaitsForBroker(_) | Self::TimedOut(_) | Self::Panicked(_) => false,
+            Self::WaitsForBroker(_) | Self::LostInventory | Self::TimedOut(_) | Self::Panicked(_) => false,
         }
     }
 

@@ -244,7 +244,7 @@ impl Reconciler<'_> {
             instruction: &instruction,
             policy,
             unready_dependencies: &unready_dependencies,
-            is_reported: state.reporter.as_ref().is_some_and(OutcomeReporter::has_reported_success),
+            is_reported: state.reporter.as_ref().map(OutcomeReporter::has_reported_success),
         };
         let result = match timeout(policy.timeout, catch_panic(pass.run(&mut state.cache))).await {
             Ok(Ok(result)) => result,

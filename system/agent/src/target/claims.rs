@@ -8,7 +8,7 @@ use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION};
 use sindri_model::wire::StackPolicy;
 use sindri_model::{ObjectKey, Sequence, StackId};
 
-use super::revision::DeclaredKeys;
+use super::revision::{DeclaredKeys, Revision};
 use crate::cluster::namespaces::DEFAULT_NAMESPACE;
 
 /// Stack that declares an object, with the sequence of its revision: the order of the tuple is the order of claims.
@@ -74,6 +74,12 @@ impl Claims {
         self.version
     }
 
+    /// Adds the name and the declared objects of a stack.
+    pub fn add_revision(&mut self, revision: &Revision) {
+        self.add(revision.stack_id, revision.sequence_id, &revision.declared);
+        self.stacks.entry(revision.stack_id).or_default().name.clone_from(&revision.stack_name);
+    }
+
     /// Adds the declared objects of a stack.
     pub fn add(&mut self, stack: StackId, sequence: Sequence, declared: &DeclaredKeys) {
         self.stacks.entry(stack).or_default().is_parsed = declared.is_some();
@@ -82,13 +88,12 @@ impl Claims {
         }
     }
 
-    /// Adds the name of a stack, and whether it is suspended on this cluster.
+    /// Adds whether a stack is suspended on this cluster.
     pub fn add_policy(&mut self, policy: &StackPolicy) {
         let suspension = policy.annotations.get(SUSPEND_ANNOTATION);
         let parsed = suspension.and_then(|value| PolicyValue::parse(SUSPEND_ANNOTATION, value).ok().flatten());
         let is_suspended = matches!(parsed, Some(PolicyValue::Suspend(suspension)) if suspension.includes(&self.agent));
-        let stack = self.stacks.entry(policy.stack_id).or_default();
-        (stack.name, stack.is_suspended) = (policy.name.clone(), is_suspended);
+        self.stacks.entry(policy.stack_id).or_default().is_suspended = is_suspended;
     }
 
     /// Returns the name of a stack, or its id if the name is not known.
@@ -184,6 +189,7 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::copy::fixtures;
 
     fn stack(digit: char) -> StackId {
         format!("{digit}0000000-0000-4000-8000-000000000000").parse().unwrap()
@@ -220,14 +226,16 @@ mod tests {
     #[test]
     fn a_stack_is_named_by_its_name_and_suspended_for_its_agent() {
         let mut claims = Claims::default().of_agent("east");
-        claims.add(stack('1'), Sequence(1), &None);
+        let revision = Revision::from_wire(fixtures::revision(1, 1, "a: 1"));
+        let named = revision.stack_id;
+        claims.add_revision(&revision);
         let annotations = |agent: &str| [(SUSPEND_ANNOTATION.to_owned(), agent.to_owned())].into();
-        for (digit, agent) in [('1', "east"), ('2', "west"), ('3', "")] {
-            let (stack_id, name) = (stack(digit), Some(format!("stack {digit}")));
-            claims.add_policy(&StackPolicy { stack_id, name, annotations: annotations(agent), depends_on: Vec::new() });
+        for (stack_id, agent) in [(named, "east"), (stack('2'), "west"), (stack('3'), "")] {
+            claims.add_policy(&StackPolicy { stack_id, annotations: annotations(agent), depends_on: Vec::new() });
         }
-        assert_eq!((claims.name(stack('1')), claims.name(stack('4'))), ("stack 1".to_owned(), stack('4').to_string()));
-        assert_eq!(['1', '2', '3', '4'].map(|digit| claims.is_suspended(stack(digit))), [true, false, false, false]);
+        assert_eq!((claims.name(named), claims.name(stack('4'))), ("stack 1".to_owned(), stack('4').to_string()));
+        let is_suspended = [named, stack('2'), stack('3'), stack('4')].map(|stack| claims.is_suspended(stack));
+        assert_eq!(is_suspended, [true, false, false, false]);
     }
 
     #[test]

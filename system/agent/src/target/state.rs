@@ -122,12 +122,10 @@ impl LatestTargetState {
         *snapshot = Snapshot::default();
         for StackCopy { annotations, revision } in stacks {
             let revision = Arc::new(Revision::from_copy(revision));
-            claims.add(revision.stack_id, revision.sequence_id, &revision.declared);
+            claims.add_revision(&revision);
             // Only what was applied before is corrected, so that dependencies do not matter.
             let stack_id = revision.stack_id;
-            snapshot
-                .policies
-                .insert(stack_id, StackPolicy { stack_id, name: None, annotations, depends_on: Vec::new() });
+            snapshot.policies.insert(stack_id, StackPolicy { stack_id, annotations, depends_on: Vec::new() });
             snapshot.revisions.push(revision);
         }
         snapshot.claims = Arc::new(claims);
@@ -231,7 +229,7 @@ impl LatestTargetState {
         for PolledRevision { revision, is_new } in revisions {
             let stack = revision.stack_id;
             let has_changed = is_new || before.policies.get(&stack) != policies.get(&stack) || before.epoch != epoch;
-            claims.add(stack, revision.sequence_id, &revision.declared);
+            claims.add_revision(&revision);
             policies.get(&stack).into_iter().for_each(|policy| claims.add_policy(policy));
             changed.extend(has_changed.then_some(stack));
             snapshot.revisions.push(revision);

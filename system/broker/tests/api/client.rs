@@ -84,7 +84,8 @@ async fn call_every_operation(base: &str, pak: &Pak) {
     else {
         panic!("unchanged without a tag");
     };
-    assert_eq!((&objects[..], epoch), (&[revision.clone()][..], Epoch(1)));
+    let named = DeploymentObject { stack_name: Some("web".to_owned()), ..revision.clone() };
+    assert_eq!((&objects[..], epoch), (&[named][..], Epoch(1)));
     assert_eq!(status, Some(AgentStatus::Active));
     assert_eq!(agent.get_target_state(id, etag.as_deref()).await.unwrap(), TargetStateResponse::Unchanged { status });
     assert_eq!(agent.send_heartbeat(id, &HeartbeatReport::default()).await.unwrap(), status);

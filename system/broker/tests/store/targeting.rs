@@ -1,8 +1,8 @@
 //! Assignment of stacks to agents by targets, labels and annotations, and its end.
 
-use sindri_broker::{AuditFilter, StoreError, WriteContext};
+use sindri_broker::{AuditFilter, StoreError, TargetState, WriteContext};
 use sindri_model::wire::EventStatus::{Failure, Success};
-use sindri_model::wire::{AgentAnnotation, StackAnnotation, SubmittingRequest};
+use sindri_model::wire::{AgentAnnotation, StackAnnotation, SubmittingRequest, UpdateStackRequest};
 use sindri_model::{LinkId, StackId};
 
 use crate::support::{ALL, World, contracts, entropy, revision, write_context};
@@ -21,6 +21,7 @@ contracts!(
     only_a_revision_with_a_success_is_applied,
     deleting_a_generator_removes_its_stacks_everywhere,
     revisions_and_removals_keep_the_request_that_submitted_them,
+    the_target_state_names_its_stacks_also_after_a_rename,
 );
 
 async fn a_shared_label_assigns_a_stack_and_its_removal_unassigns_it(world: World) {
@@ -279,4 +280,22 @@ async fn revisions_and_removals_keep_the_request_that_submitted_them(world: Worl
     let context = WriteContext { request: second.clone(), ..write_context() };
     world.store.delete_stack(context, stack).await.unwrap();
     assert_eq!(delivered().await, [second], "the deletion has a request of its own");
+}
+
+async fn the_target_state_names_its_stacks_also_after_a_rename(world: World) {
+    let [agent] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    world.target(agent, stack).await.unwrap();
+    world.submit(stack).await;
+    let state = || async { world.store.deliver_target_state(agent).await.unwrap() };
+    let name = |state: &TargetState| state.revisions[0].revision.stack_name.clone();
+    let before = state().await;
+    assert_eq!(name(&before).as_deref(), Some("web"));
+    let changes = UpdateStackRequest { name: Some("shop".to_owned()), ..UpdateStackRequest::default() };
+    world.store.update_stack(write_context(), stack, changes).await.unwrap();
+    let renamed = state().await;
+    assert_eq!(name(&renamed).as_deref(), Some("shop"));
+    assert!(renamed.version > before.version, "agents fetch the new name");
+    world.store.delete_stack(write_context(), stack).await.unwrap();
+    assert_eq!(name(&state().await).as_deref(), Some("shop"), "a removal has it too");
 }

@@ -32,6 +32,9 @@ pub struct DeploymentObject {
     pub submitted_at: Timestamp,
     /// True if agents must remove the stack.
     pub is_deletion_marker: bool,
+    /// Name of the stack; only in the target state of an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack_name: Option<String>,
 }
 
 /// Request to submit a revision.

@@ -88,6 +88,7 @@ mod tests {
             yaml_content,
             submitted_at: time,
             is_deletion_marker: bytes == 0,
+            stack_name: None,
         }
     }
 

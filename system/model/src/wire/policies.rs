@@ -19,9 +19,6 @@ pub const DEPENDS_ON_ANNOTATION: &str = "sindri.dev/depends-on";
 pub struct StackPolicy {
     /// Id of the stack.
     pub stack_id: StackId,
-    /// Name of the stack; absent from brokers of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
     /// Annotations by key; each key begins with `sindri.dev/`.
     pub annotations: BTreeMap<String, String>,
     /// Stacks that must be ready on the agent's cluster before it applies this one.

@@ -19,6 +19,7 @@ pub fn revision(number: u8, sequence: i64, yaml: &str) -> DeploymentObject {
         yaml_checksum: Checksum::compute(yaml),
         submitted_at: time,
         is_deletion_marker: false,
+        stack_name: Some(format!("stack {number}")),
     }
 }
 

@@ -36,8 +36,12 @@ pub(super) fn serialize_revisions<'a>(
 
 /// Appends the JSON of a revision; returns the position of its bundle.
 fn append_revision(json: &mut Vec<u8>, revision: &DeploymentObject) -> std::ops::Range<usize> {
-    let envelope =
-        DeploymentObject { yaml_content: String::new(), yaml_checksum: revision.yaml_checksum.clone(), ..*revision };
+    let envelope = DeploymentObject {
+        yaml_content: String::new(),
+        yaml_checksum: revision.yaml_checksum.clone(),
+        stack_name: revision.stack_name.clone(),
+        ..*revision
+    };
     let envelope = serde_json::to_vec(&envelope).expect("every deployment object can be written as JSON");
     let empty = envelope.windows(EMPTY_BUNDLE.len()).position(|part| part == EMPTY_BUNDLE);
     let end = empty.expect("an empty bundle is written as an empty string") + EMPTY_BUNDLE.len();
@@ -88,6 +92,7 @@ mod tests {
             yaml_checksum: Checksum::compute(yaml),
             submitted_at: time.parse().unwrap(),
             is_deletion_marker: yaml.is_empty(),
+            stack_name: Some(r#"a "yaml_content":"" b"#.to_owned()),
         }
     }
 

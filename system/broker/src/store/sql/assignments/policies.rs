@@ -37,24 +37,19 @@ pub(crate) async fn list_of_agent(
 }
 
 async fn read_policies(session: &mut dyn Session, agent: AgentId) -> Result<Vec<StackPolicy>, StoreError> {
-    let sql = "SELECT stack_annotations.stack_id, stacks.name, key, value
+    let sql = "SELECT stack_annotations.stack_id, key, value
                FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
                  JOIN stack_annotations ON stack_annotations.stack_id = assignments.stack_id
                WHERE assignments.agent_id = ?1 AND key >= ?2 AND key < ?3
                  AND ((wanted = 1 AND newest IS NOT NULL AND newest_is_marker = 0)
                    OR (removal IS NOT NULL AND confirmed = 0))
                ORDER BY stack_annotations.stack_id, key";
-    let rows = fetch_all(session, sql, values![agent, POLICY_PREFIX, end_of_prefix()], read_named).await?;
-    let mut policies: BTreeMap<StackId, (String, BTreeMap<String, String>)> = BTreeMap::new();
-    for (stack, name, key, value) in rows {
-        policies.entry(stack).or_insert_with(|| (name, BTreeMap::new())).1.insert(key, value);
+    let rows = fetch_all(session, sql, values![agent, POLICY_PREFIX, end_of_prefix()], read).await?;
+    let mut policies: BTreeMap<StackId, BTreeMap<String, String>> = BTreeMap::new();
+    for (stack, key, value) in rows {
+        policies.entry(stack).or_default().insert(key, value);
     }
-    let to_policy = |(stack_id, (name, annotations))| StackPolicy {
-        stack_id,
-        name: Some(name),
-        annotations,
-        depends_on: Vec::new(),
-    };
+    let to_policy = |(stack_id, annotations)| StackPolicy { stack_id, annotations, depends_on: Vec::new() };
     let mut policies: Vec<StackPolicy> = policies.into_iter().map(to_policy).collect();
     dependencies::add_to_policies(session, agent, &mut policies).await?;
     Ok(policies)
@@ -112,9 +107,11 @@ pub(crate) async fn handle_annotation_change(
     stack: StackId,
     key: &str,
 ) -> Result<(), StoreError> {
-    if !key.starts_with(POLICY_PREFIX) {
-        return Ok(());
-    }
+    if key.starts_with(POLICY_PREFIX) { request_recheck_of(session, stack).await } else { Ok(()) }
+}
+
+/// Requests a new pass of the agents that have a stack, and with it what the broker says about the stack.
+pub(crate) async fn request_recheck_of(session: &mut dyn Session, stack: StackId) -> Result<(), StoreError> {
     let sql = "SELECT agent_id FROM assignments
                WHERE stack_id = ?1 AND (wanted = 1 OR (removal IS NOT NULL AND confirmed = 0)) ORDER BY agent_id";
     let agents: Vec<AgentId> = fetch_all(session, sql, values![stack], single_column).await?;
@@ -124,8 +121,4 @@ pub(crate) async fn handle_annotation_change(
 
 fn read(row: &mut Row) -> Result<(StackId, String, String), StoreError> {
     Ok((row.take()?, row.take()?, row.take()?))
-}
-
-fn read_named(row: &mut Row) -> Result<(StackId, String, String, String), StoreError> {
-    Ok((row.take()?, row.take()?, row.take()?, row.take()?))
 }

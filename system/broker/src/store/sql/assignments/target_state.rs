@@ -51,14 +51,16 @@ async fn get_status(session: &mut dyn Session, agent: AgentId) -> Result<(AgentS
 /// Revisions and removals of a target state. The second parameter limits it to received stacks.
 const TARGET_REVISIONS: &str = concat!(
     revisions::columns!(
-        ", CASE WHEN reported = revisions.sequence THEN succeeded ELSE 0 END, request_id, traceparent
+        ", CASE WHEN reported = revisions.sequence THEN succeeded ELSE 0 END, request_id, traceparent, stacks.name
           FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
             JOIN revisions ON revisions.sequence = stacks.newest
           WHERE assignments.agent_id = ?1 AND wanted = 1 AND received >= ?2 AND newest_is_marker = 0
           UNION ALL "
     ),
     revisions::columns!(
-        ", 0, request_id, traceparent FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
+        ", 0, request_id, traceparent, stacks.name
+          FROM assignments JOIN revisions ON revisions.sequence = assignments.removal
+            JOIN stacks ON stacks.id = assignments.stack_id
           WHERE assignments.agent_id = ?1 AND removal IS NOT NULL AND confirmed = 0"
     )
 );
@@ -94,7 +96,8 @@ pub(super) async fn get_versions(session: &mut dyn Session, agent: AgentId) -> R
 }
 
 fn read(row: &mut Row) -> Result<TargetRevision, StoreError> {
-    let (revision, is_applied) = (revisions::read(row)?, row.take()?);
+    let (mut revision, is_applied) = (revisions::read(row)?, row.take()?);
     let (id, traceparent): (Option<String>, Option<String>) = (row.take()?, row.take()?);
+    revision.stack_name = row.take()?;
     Ok(TargetRevision { revision, is_applied, request: id.map(|id| SubmittingRequest { id, traceparent }) })
 }

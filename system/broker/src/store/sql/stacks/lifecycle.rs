@@ -67,6 +67,9 @@ pub(crate) async fn update(
     let description = changes.description.as_ref().or(current.description.as_ref());
     let sql = "UPDATE stacks SET name = ?1, description = ?2, updated_at = ?3 WHERE id = ?4";
     execute(session, sql, values![name, description, context.time, stack]).await?;
+    if *name != current.name {
+        policies::request_recheck_of(session, stack).await?;
+    }
     let details = json!({"name": name, "description": description});
     audit::record(session, &context, "stack.updated", RESOURCE_TYPE, Some(stack.to_string()), Some(details)).await?;
     stacks::get(session, stack).await

@@ -131,6 +131,7 @@ fn to_wire(NumberedRevision { context, revision, sequence, .. }: &NumberedRevisi
         yaml_checksum: Checksum::compute(&revision.yaml_content),
         submitted_at: context.time,
         is_deletion_marker: revision.is_deletion_marker,
+        stack_name: None,
     }
 }
 
@@ -254,6 +255,7 @@ pub(crate) fn read(row: &mut Row) -> Result<DeploymentObject, StoreError> {
         yaml_checksum,
         submitted_at,
         is_deletion_marker: row.take()?,
+        stack_name: None,
     })
 }
 
