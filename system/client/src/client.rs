@@ -236,18 +236,34 @@ impl Client {
     pub(crate) async fn fetch_pages<T: DeserializeOwned>(
         &self,
         path: &str,
-        mut query: String,
+        query: String,
         operation: &str,
         items_min: usize,
     ) -> Result<Vec<T>, ClientError> {
-        let mut items = Vec::new();
+        let mut items: Vec<T> = Vec::new();
+        let receive = |_: &HeaderMap, mut page: Vec<T>| {
+            items.append(&mut page);
+            items.len() < items_min
+        };
+        self.for_each_page(path, query, operation, receive).await?;
+        Ok(items)
+    }
+
+    /// Passes each page of a list and its headers to a function, until there are no more or the function returns false.
+    pub(crate) async fn for_each_page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        mut query: String,
+        operation: &str,
+        mut receive: impl FnMut(&HeaderMap, T) -> bool,
+    ) -> Result<(), ClientError> {
         for _ in 0..PAGES_MAX {
             let call = Call::get(format!("{path}{query}"), operation.to_owned());
             let response = self.send_expecting(&call, StatusCode::OK).await?;
-            items.append(&mut call.deserialize(&response.body)?);
+            let wants_more = receive(&response.headers, call.deserialize(&response.body)?);
             match find_next_query(&response.headers) {
-                Some(next) if items.len() < items_min => query = next,
-                _ => return Ok(items),
+                Some(next) if wants_more => query = next,
+                _ => return Ok(()),
             }
         }
         let call = Call::get(path.to_owned(), operation.to_owned());
@@ -334,7 +350,7 @@ impl Client {
 }
 
 /// Returns the query of the next page, with its question mark, from the link of a response: `<?limit=…&after=…>; rel="next"`.
-pub(crate) fn find_next_query(headers: &HeaderMap) -> Option<String> {
+fn find_next_query(headers: &HeaderMap) -> Option<String> {
     let link = headers.get(LINK)?.to_str().ok()?.strip_prefix('<')?;
     let (target, parameters) = link.split_once('>')?;
     (target.starts_with('?') && parameters.contains("rel=\"next\"")).then(|| target.to_owned())

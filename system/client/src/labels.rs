@@ -1,6 +1,6 @@
 //! Labels of agents and stacks, which assign stacks to agents, and annotations of stacks, which set policies.
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use sindri_model::wire::{
     AgentAnnotation, AgentLabel, AnnotationValue, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation,
     StackAnnotation, StackLabel, StackPolicy, TargetVersion,
@@ -130,10 +130,15 @@ impl Client {
 
     async fn fetch_policies(&self, agent: AgentId) -> Result<AgentPolicies, ClientError> {
         let operation = format!("list the policies of agent {agent}");
-        let call = Call::get(format!("/agents/{agent}/policies"), operation);
-        let response = self.send_expecting(&call, StatusCode::OK).await?;
-        let version = read_target_version(&response.headers);
-        Ok(AgentPolicies { version, policies: call.deserialize(&response.body)? })
+        let (mut version, mut policies) = (None, Vec::new());
+        let receive = |headers: &HeaderMap, mut page| {
+            // That of the last page: versions rise, so a caller that expects this one has no page of another.
+            version = read_target_version(headers);
+            policies.append(&mut page);
+            true
+        };
+        self.for_each_page(&format!("/agents/{agent}/policies"), String::new(), &operation, receive).await?;
+        Ok(AgentPolicies { version, policies })
     }
 
     /// Adds a label to a stack.

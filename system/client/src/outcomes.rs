@@ -37,8 +37,7 @@ impl Client {
     /// has no such list, so the agent reports again.
     pub async fn list_outcomes(&self, agent: AgentId) -> Result<Vec<AgentEvent>, ClientError> {
         let operation = format!("list the last outcomes of agent {agent}");
-        let call = Call::get(format!("/agents/{agent}/outcomes"), operation);
-        self.broker_kind.without_additions(self.fetch_json(call, StatusCode::OK).await)
+        self.broker_kind.without_additions(self.fetch_list(&format!("/agents/{agent}/outcomes"), &operation).await)
     }
 
     /// Lists all events of an agent, oldest first.

@@ -1,15 +1,12 @@
 //! Overview of stacks on clusters, the history of a stack, and events with the names of what they are about.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use sindri_model::wire::{NamedEvent, RevisionSummary, StatusOverview};
 use sindri_model::{AgentId, EventId, StackId};
 
-use crate::client::{Call, Client, find_next_query};
+use crate::client::{Call, Client};
 use crate::error::ClientError;
-
-/// Pages of an overview; a broker with more has more stacks than a person reads.
-const PAGES_MAX: usize = 1_000;
 
 /// Events in one request.
 const EVENTS_MAX: usize = 1_000;
@@ -45,20 +42,17 @@ impl Client {
     /// Reads the state of each stack on each cluster, or of one stack on its clusters. The key of a generator reads its own.
     pub async fn get_overview(&self, stack: Option<StackId>) -> Result<StatusOverview, ClientError> {
         let filter = stack.map(|stack| format!("?stack={stack}")).unwrap_or_default();
+        let operation = "read the status of the stacks";
         let mut overview: Option<StatusOverview> = None;
-        let mut query = Some(filter);
-        for _ in 0..PAGES_MAX {
-            let Some(page_query) = query.take() else { break };
-            let call = Call::get(format!("/status{page_query}"), "read the status of the stacks".to_owned());
-            let response = self.send_expecting(&call, StatusCode::OK).await?;
-            let page: StatusOverview = call.deserialize(&response.body)?;
-            query = find_next_query(&response.headers);
+        let receive = |_: &HeaderMap, page: StatusOverview| {
             match &mut overview {
                 None => overview = Some(page),
                 Some(overview) => overview.stacks.extend(page.stacks),
             }
-        }
-        let missing = || Call::get("/status".to_owned(), "read the status of the stacks".to_owned());
+            true
+        };
+        self.for_each_page("/status", filter, operation, receive).await?;
+        let missing = || Call::get("/status".to_owned(), operation.to_owned());
         overview.ok_or_else(|| missing().malformed_response("there is no page"))
     }
 

@@ -1,6 +1,6 @@
 //! Status of stacks on clusters.
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use sindri_model::wire::{StackStatus, StackStatusReport};
 use sindri_model::{AgentId, StackId};
 
@@ -39,6 +39,16 @@ impl Client {
     /// Reads the status of a stack on every cluster.
     pub async fn get_stack_status(&self, stack: StackId) -> Result<StackStatus, ClientError> {
         let operation = format!("read the status of stack {stack}");
-        self.fetch_json(Call::get(format!("/stacks/{stack}/status"), operation), StatusCode::OK).await
+        let path = format!("/stacks/{stack}/status");
+        let mut status: Option<StackStatus> = None;
+        let receive = |_: &HeaderMap, page: StackStatus| {
+            match &mut status {
+                None => status = Some(page),
+                Some(status) => status.agents.extend(page.agents),
+            }
+            true
+        };
+        self.for_each_page(&path, String::new(), &operation, receive).await?;
+        status.ok_or_else(|| Call::get(path, operation).malformed_response("there is no page"))
     }
 }

@@ -124,7 +124,7 @@ fn agent_routes() -> Vec<Route> {
             "/agents/{id}/target-state",
             ADMIN_AGENT,
             "read_target_state",
-            "Returns the target state of the agent; with mode=incremental only what the agent has not confirmed",
+            "Returns the target state of the agent; with mode=incremental pages of what the agent has not confirmed",
             target_state::read,
         ),
         get(

@@ -18,17 +18,17 @@ pub use bundle_cipher::{BundleCipher, BundleDecryptionError};
 pub use operations::Store;
 pub(crate) use operations::TimedStore;
 pub use postgres::{PostgresError, PostgresStore, Submitter};
-pub(crate) use records::cut;
 pub use records::{
-    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AgentReport, AssignmentRecord, AttemptOutcome,
-    AuditFilter, ChangeObserver, ChangesSince, ConditionSummary, DatabaseUsage, DeliveryAttempt, DeliveryFilter,
-    EncryptedParts, EventFilter, EventOrder, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder,
-    KeyRecord, KeyRotation, ListScope, LoginFailure, NewProposal, NewRevision, NewestRevision, OverviewFilter,
-    OverviewRecords, OverviewStack, Page, ProposalRecord, RecordCounts, RecordKind, Reencrypt, ReportedAssignment,
-    ReportedOutcome, ReportedPhase, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports, StoreChange,
-    StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState,
-    WebhookRecord, WriteContext,
+    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AssignmentRecord, AttemptOutcome, AuditFilter,
+    ChangeObserver, ChangesSince, ConditionSummary, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts,
+    EventFilter, EventOrder, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord,
+    KeyRotation, ListScope, LoginFailure, NewProposal, NewRevision, NewestRevision, OverviewFilter, OverviewRecords,
+    OverviewStack, Page, ProposalRecord, RecordCounts, RecordKind, Reencrypt, ReportedAssignment, ReportedOutcome,
+    ReportedPhase, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports, StoreChange, StoreError,
+    StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState, WebhookRecord,
+    WriteContext,
 };
+pub(crate) use records::{cut, policy_bytes};
 pub(crate) use sql::shared::idempotency::KEY_TIME as IDEMPOTENCY_KEY_TIME;
 pub(crate) use sql::webhooks::deliveries::WAIT_MAX as MESSAGE_WAIT_MAX;
 pub use sqlite::{

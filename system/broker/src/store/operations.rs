@@ -346,10 +346,14 @@ operations! {
     Read get_target_state(agent: AgentId) -> TargetState = assignments::target_state::get;
     /// Returns the target state to the agent itself, after recording durably which stacks the agent receives with it.
     Write deliver_target_state(agent: AgentId) -> TargetState = assignments::target_state::deliver;
+    /// Returns the target state like [`Self::get_target_state`], with a page of what the agent has not applied.
+    Read get_unapplied(agent: AgentId, page: Page) -> TargetState = assignments::target_state::get_unapplied;
+    /// Returns the target state like [`Self::deliver_target_state`], with a page of what the agent has not applied.
+    Write deliver_unapplied(agent: AgentId, page: Page) -> TargetState = assignments::target_state::deliver_unapplied;
     /// Returns the version of an agent's target state.
     Read get_target_version(agent: AgentId) -> Sequence = assignments::target_state::get_version;
     /// Lists the policy annotations of each stack in an agent's target state that has any, with the version of that state.
-    Read list_policies(agent: AgentId) -> (TargetVersion, Vec<StackPolicy>) = assignments::policies::list_of_agent;
+    Read list_policies(agent: AgentId, page: Page) -> (TargetVersion, Vec<StackPolicy>) = assignments::policies::list_of_agent;
     /// Returns true if a stack is, or once was, assigned to the agent.
     Read is_assigned(agent: AgentId, stack: StackId) -> bool = assignments::assigned::is_assigned;
 
@@ -369,8 +373,8 @@ operations! {
     Read get_event(event: EventId) -> AgentEvent = reports::events::get;
     /// Lists events with the names of what they are about, oldest first.
     Read list_named_events(filter: EventFilter, page: Page) -> Vec<NamedEvent> = reports::named_events::list;
-    /// Lists the last event of an agent about each revision and removal of its target state.
-    Read list_outcomes(agent: AgentId) -> Vec<AgentEvent> = reports::outcomes::list_of_agent;
+    /// Lists the last event of an agent about each revision and removal of its target state, oldest first.
+    Read list_outcomes(agent: AgentId, page: Page) -> Vec<AgentEvent> = reports::outcomes::list_of_agent;
 
     /// Records the health of revisions as an agent reports it.
     Write record_health(context: WriteContext, agent: AgentId, update: HealthStatusUpdate) -> ()
@@ -387,8 +391,9 @@ operations! {
         = reports::status::record;
     /// Returns the last report of an agent about a stack.
     Read get_stack_report(agent: AgentId, stack: StackId) -> StackStatusReport = reports::status::get_of_agent;
-    /// Returns the reports of all agents about a stack; about a deleted stack only while an agent has to remove it.
-    Read get_stack_reports(stack: StackId) -> StackReports = reports::status::get_of_stack;
+    /// Returns the reports of all agents about a stack, and a page of the statuses in them; about a deleted stack only while an
+    /// agent has to remove it.
+    Read get_stack_reports(stack: StackId, page: Page) -> StackReports = reports::status::get_of_stack;
 
     /// Returns stacks, agents, and the assignments of the stacks. A deleted stack is there until every agent has confirmed its
     /// removal.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, Fleet, TestResponse, text};
 
-fn next_link(response: &TestResponse) -> Option<String> {
+pub fn next_link(response: &TestResponse) -> Option<String> {
     let link = response.headers.get("link")?.to_str().unwrap();
     Some(link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().to_owned())
 }
@@ -157,7 +157,7 @@ async fn a_long_message_of_an_event_is_cut() {
 
 /// Follows the links of lists that are in a field of the body, checks the size of each page, and returns the number of entries and of
 /// pages.
-async fn count_in_pages(api: &Api, path: &str, query: &str, field: Option<&str>) -> (usize, usize) {
+pub async fn count_in_pages(api: &Api, path: &str, query: &str, field: Option<&str>) -> (usize, usize) {
     let (mut entries, mut pages, mut query) = (0, 0, query.to_owned());
     loop {
         let response = api.get(&api.admin, &format!("{path}{query}")).await.expect_status(200);
@@ -174,7 +174,7 @@ async fn count_in_pages(api: &Api, path: &str, query: &str, field: Option<&str>)
 }
 
 /// Entries whose texts of the largest size need two pages.
-const LARGE_ENTRIES: usize = 300;
+pub const LARGE_ENTRIES: usize = 300;
 
 #[tokio::test]
 async fn pages_of_descriptions_and_annotations_end_when_their_texts_are_large() {

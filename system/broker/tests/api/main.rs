@@ -19,6 +19,7 @@ mod fuzz;
 mod held_revisions;
 mod hostile_load;
 mod labels;
+mod large_lists;
 mod lists;
 mod openapi;
 mod overview;

@@ -286,7 +286,7 @@ async fn a_leader_sees_the_last_event_of_the_leader_before() {
     writers.spawn(async move { slow.record_event(context, late).await.map(drop) });
     proxy.await_frozen().await;
     world.store.set_leader(agent, "two".to_owned()).await.unwrap();
-    let seen = world.store.list_outcomes(agent).await.unwrap();
+    let seen = world.store.list_outcomes(agent, ALL).await.unwrap();
     assert_eq!(seen.iter().map(|event| event.id).collect::<Vec<_>>(), [late_id]);
     writers.join_next().await.unwrap().unwrap().unwrap();
     let rejected = world.store.record_event(of_one(), event(agent, revision, EventStatus::Failure)).await;

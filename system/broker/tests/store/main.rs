@@ -11,6 +11,7 @@ mod database_tls;
 mod deliveries;
 mod fleet;
 mod keys;
+mod large_pages;
 mod migrations;
 mod model;
 mod overview;

@@ -75,8 +75,8 @@ async fn check_migrated(store: &dyn Store) {
     // The new tables exist and work.
     let report = StackStatusReport { deployment_object_id: before.revisions[0].revision.id, conditions: Vec::new() };
     store.record_stack_status(write_context(), agent, stack, report).await.unwrap();
-    let reports = store.get_stack_reports(stack).await.unwrap();
-    assert_eq!(reports.agents[0].status.sequence_id, Some(before.revisions[0].revision.sequence_id));
+    let reports = store.get_stack_reports(stack, ALL).await.unwrap();
+    assert_eq!(reports.agents[0].sequence_id, Some(before.revisions[0].revision.sequence_id));
     let next = store.append_revision(write_context(), revision(stack, "a: 1")).await.unwrap();
     assert_eq!(next.sequence_id.0, 10, "above every sequence that was ever issued");
     let history = store.list_history(stack, ALL).await.unwrap();

@@ -3,7 +3,7 @@
 use sindri_model::wire::EventStatus::{Failure, Success};
 use sindri_model::{AgentId, RevisionId, Sequence};
 
-use crate::support::{World, contracts, event, write_context};
+use crate::support::{ALL, World, contracts, event, write_context};
 
 contracts!(
     policies_are_the_policy_annotations_of_stacks_in_the_target_state,
@@ -13,7 +13,7 @@ contracts!(
 );
 
 async fn policies(world: &World, agent: AgentId) -> Vec<String> {
-    let (_, policies) = world.store.list_policies(agent).await.unwrap();
+    let (_, policies) = world.store.list_policies(agent, ALL).await.unwrap();
     let pairs = policies.into_iter().flat_map(|policy| policy.annotations);
     pairs.map(|(key, value)| format!("{key}={value}")).collect()
 }
@@ -44,7 +44,7 @@ async fn policies_are_the_policy_annotations_of_stacks_in_the_target_state(world
     world.poll(agent).await;
     let both = ["sindri.dev/=bare", "sindri.dev/prune=off"];
     assert_eq!(policies(&world, agent).await, both);
-    assert_eq!(world.store.list_policies(agent).await.unwrap().1.len(), 1, "a stack without policies is left out");
+    assert_eq!(world.store.list_policies(agent, ALL).await.unwrap().1.len(), 1, "a stack without policies is left out");
     assert_eq!(policies(&world, other).await, Vec::<String>::new());
     world.store.remove_target(write_context(), agent, web).await.unwrap();
     assert_eq!(policies(&world, agent).await, both, "policies apply to the removal too");
@@ -95,7 +95,7 @@ async fn a_policy_annotation_requests_a_new_pass_of_agents_that_have_the_stack_o
 }
 
 async fn outcomes(world: &World, agent: AgentId) -> Vec<(RevisionId, String)> {
-    let events = world.store.list_outcomes(agent).await.unwrap();
+    let events = world.store.list_outcomes(agent, ALL).await.unwrap();
     events.into_iter().map(|event| (event.deployment_object_id, event.status.to_string())).collect()
 }
 
@@ -139,5 +139,5 @@ async fn outcomes_do_not_depend_on_the_length_of_the_history(world: World) {
         world.report(agent, revision, Failure).await.unwrap();
     }
     let last = world.store.record_event(write_context(), event(agent, revision, Success)).await.unwrap();
-    assert_eq!(world.store.list_outcomes(agent).await.unwrap(), [last]);
+    assert_eq!(world.store.list_outcomes(agent, ALL).await.unwrap(), [last]);
 }

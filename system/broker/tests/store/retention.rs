@@ -160,7 +160,7 @@ async fn records_of_superseded_revisions_are_deleted_and_those_of_target_states_
     assert!(matches!(missing, Err(StoreError::NotFound { .. })), "{missing:?}");
     let events = world.store.list_events_of_agent(agent, ALL).await.unwrap();
     assert_eq!(events.iter().map(|event| event.deployment_object_id).collect::<Vec<_>>(), [revisions[2].id]);
-    assert_eq!(world.store.list_outcomes(agent).await.unwrap().len(), 1);
+    assert_eq!(world.store.list_outcomes(agent, ALL).await.unwrap().len(), 1);
     assert_eq!(world.store.get_health_of_revision(revisions[2].id, ALL).await.unwrap().health_records.len(), 1);
     assert_eq!(world.store.list_audit_log(AuditFilter { limit: 10, ..Default::default() }).await.unwrap().1, 0);
     // The key is forgotten, so the request is a new one.
@@ -230,6 +230,6 @@ async fn in_24_hours_of_1000_agents_the_store_stays_within_its_retention() {
     assert_eq!(sizes[5], sizes[23], "the size does not grow: {sizes:?}");
     for agent in agents {
         assert_eq!(world.poll(agent).await.len(), 1, "every agent has its target state");
-        assert_eq!(world.store.list_outcomes(agent).await.unwrap().len(), 1);
+        assert_eq!(world.store.list_outcomes(agent, ALL).await.unwrap().len(), 1);
     }
 }

@@ -1,11 +1,11 @@
 //! Status of stacks: conditions, their transition times, and the messages that they cause.
 
 use jiff::Timestamp;
-use sindri_broker::{AgentReport, AuditFilter, RecordKind, StoreError, WriteContext};
+use sindri_broker::{AuditFilter, RecordKind, StackReports, StoreError, WriteContext};
 use sindri_model::wire::ConditionStatus::{False, True};
 use sindri_model::wire::{
-    ConditionStatus, DeploymentObjectHealthUpdate, EventStatus, HealthStatus, HealthStatusUpdate, ReportedCondition,
-    StackStatusReport,
+    AgentStackStatus, ConditionStatus, DeploymentObjectHealthUpdate, EventStatus, HealthStatus, HealthStatusUpdate,
+    ReportedCondition, StackStatusReport,
 };
 use sindri_model::{AgentId, RevisionId, StackId};
 
@@ -39,13 +39,13 @@ async fn record(world: &World, second: i64, pair: (AgentId, StackId), report: St
     world.store.record_stack_status(context, pair.0, pair.1, report).await.unwrap();
 }
 
-async fn agents(world: &World, stack: StackId) -> Vec<AgentReport> {
-    world.store.get_stack_reports(stack).await.unwrap().agents
+async fn agents(world: &World, stack: StackId) -> Vec<AgentStackStatus> {
+    world.store.get_stack_reports(stack, ALL).await.unwrap().agents
 }
 
 async fn times(world: &World, stack: StackId) -> Vec<(String, Timestamp)> {
     let reports = agents(world, stack).await;
-    let conditions = reports[0].status.conditions.iter();
+    let conditions = reports[0].conditions.iter();
     conditions.map(|condition| (condition.kind.clone(), condition.last_transition_time)).collect()
 }
 
@@ -71,7 +71,7 @@ async fn the_transition_time_of_a_condition_changes_with_its_status_only(world: 
     assert_eq!(times(&world, stack).await, moved(1, 1));
     record(&world, 2, pair, report(revision, &[("Applied", True, ""), ("Ready", False, "2 of 3")])).await;
     assert_eq!(times(&world, stack).await, moved(1, 1), "another message is not a transition");
-    assert_eq!(agents(&world, stack).await[0].status.conditions[1].message, "2 of 3");
+    assert_eq!(agents(&world, stack).await[0].conditions[1].message, "2 of 3");
     record(&world, 3, pair, report(revision, &[("Applied", True, ""), ("Ready", True, "")])).await;
     assert_eq!(times(&world, stack).await, moved(3, 1));
     let next = world.submit(stack).await.id;
@@ -139,7 +139,7 @@ async fn a_status_of_an_unassigned_stack_or_revision_is_rejected(world: World) {
     assert!(matches!(rejected, Err(StoreError::NotFound { kind: RecordKind::Stack, .. })), "{rejected:?}");
     let rejected = world.store.record_stack_status(write_context(), agent, stack, reported(elsewhere)).await;
     assert!(matches!(rejected, Err(StoreError::MissingReference { kind: RecordKind::Revision, .. })), "{rejected:?}");
-    assert_eq!(agents(&world, stack).await[0].status.conditions, []);
+    assert_eq!(agents(&world, stack).await[0].conditions, []);
 }
 
 /// A process that has lost the Lease without knowing it may report until it reads the Lease again.
@@ -194,14 +194,20 @@ async fn a_removed_stack_has_no_status(world: World) {
     world.store.remove_target(write_context(), agent, stack).await.unwrap();
     let removal = world.only_removal(agent).await;
     record(&world, 2, (agent, stack), report(removal, &[("Deleting", True, "")])).await;
-    assert_eq!(agents(&world, stack).await[0].status.deployment_object_id, Some(removal));
+    assert_eq!(agents(&world, stack).await[0].deployment_object_id, Some(removal));
     world.report(agent, removal, EventStatus::Success).await.unwrap();
     // The agent had the stack: its report is accepted, and changes nothing.
     record(&world, 3, (agent, stack), report(removal, &[("Deleting", True, "")])).await;
     assert_eq!(agents(&world, stack).await, []);
     world.target(agent, stack).await.unwrap();
     let now = agents(&world, stack).await;
-    assert_eq!((now.len(), now[0].status.conditions.len(), now[0].status.sequence_id), (1, 0, None));
+    assert_eq!((now.len(), now[0].conditions.len(), now[0].sequence_id), (1, 0, None));
+}
+
+/// Returns the number of agents, and of those that have to remove the stack.
+fn count_removals(reports: &StackReports) -> (usize, usize) {
+    let removals = reports.assignments.iter().filter(|reported| reported.pending_removal.is_some());
+    (reports.assignments.len(), removals.count())
 }
 
 async fn agents_that_should_have_or_must_remove_the_stack_are_listed(world: World) {
@@ -217,21 +223,20 @@ async fn agents_that_should_have_or_must_remove_the_stack_are_listed(world: Worl
     world.store.remove_target(write_context(), removes, stack).await.unwrap();
     world.store.remove_target(write_context(), never, stack).await.unwrap();
     world.store.delete_agent(write_context(), deleted).await.unwrap();
-    let reports = world.store.get_stack_reports(stack).await.unwrap();
+    let reports = world.store.get_stack_reports(stack, ALL).await.unwrap();
     assert_eq!(reports.newest.map(|newest| newest.id), Some(newest.id));
-    let listed: Vec<_> =
-        reports.agents.iter().map(|report| (report.status.agent_id, report.pending_removal.is_some())).collect();
-    assert_eq!(listed, [(has, false), (removes, true)]);
+    assert_eq!(reports.agents.iter().map(|status| status.agent_id).collect::<Vec<_>>(), [has, removes]);
+    assert_eq!(count_removals(&reports), (2, 1));
     world.store.delete_stack(write_context(), stack).await.unwrap();
-    let reports = world.store.get_stack_reports(stack).await.unwrap();
+    let reports = world.store.get_stack_reports(stack, ALL).await.unwrap();
     assert!(reports.newest.unwrap().is_deletion_marker);
-    assert!(reports.agents.len() == 2 && reports.agents.iter().all(|report| report.pending_removal.is_some()));
+    assert_eq!((reports.agents.len(), count_removals(&reports)), (2, (2, 2)));
     for agent in [has, removes] {
         let removal = world.only_removal(agent).await;
         world.report(agent, removal, EventStatus::Success).await.unwrap();
     }
     assert!(matches!(
-        world.store.get_stack_reports(stack).await,
+        world.store.get_stack_reports(stack, ALL).await,
         Err(StoreError::NotFound { kind: RecordKind::Stack, .. })
     ));
 }

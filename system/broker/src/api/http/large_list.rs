@@ -37,11 +37,7 @@ impl FromRequestParts<Broker> for LargeList {
 
     async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, ErrorResponse> {
         let actor = Actor::from_request_parts(parts, broker).await?;
-        broker.list_permits.acquire(actor.holder).await.map(Self).ok_or_else(|| {
-            let message = "too many lists are read at the same time";
-            let error = ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, "too_many_lists", message);
-            error.with_retry_after(Duration::ZERO)
-        })
+        Self::acquire(broker, actor).await
     }
 }
 
@@ -51,6 +47,15 @@ impl DescribeRequest for LargeList {
 }
 
 impl LargeList {
+    /// Waits for a permit.
+    pub(crate) async fn acquire(broker: &Broker, actor: Actor) -> Result<Self, ErrorResponse> {
+        broker.list_permits.acquire(actor.holder).await.map(Self).ok_or_else(|| {
+            let message = "too many lists are read at the same time";
+            let error = ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, "too_many_lists", message);
+            error.with_retry_after(Duration::ZERO)
+        })
+    }
+
     /// Serializes a list. A large one is serialized on another thread, because it takes milliseconds.
     pub(crate) async fn serialize<B: Serialize + Send + 'static>(
         self,

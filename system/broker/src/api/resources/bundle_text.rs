@@ -1,8 +1,9 @@
-//! The check of the text of a bundle.
+//! The check of the text of a bundle, and its size.
 //!
 //! The broker rejects a text that is not YAML, a text without any document, a text above the limits of the parser, and a
 //! text that cannot be stored. Agents validate the objects of a bundle, because they know their clusters.
 
+use sindri_model::wire::DeploymentObject;
 use sindri_model::yaml::{YamlError, parse_documents};
 
 use crate::api::http::error_response::ErrorResponse;
@@ -50,4 +51,10 @@ fn describe_errors(errors: &[YamlError]) -> String {
     let rest = errors.len() - named.len();
     let more = if rest == 0 { String::new() } else { format!("; and {rest} more invalid documents") };
     format!("the text is not valid YAML: {}{more}", named.join("; "))
+}
+
+/// Returns the most bytes that the bundle of a revision takes in the store, where it may be encrypted. The store ends a page by
+/// these bytes.
+pub(super) fn stored_bytes_max(revision: &DeploymentObject) -> usize {
+    2 * revision.yaml_content.len()
 }

@@ -100,14 +100,17 @@ pub(crate) async fn list_for_stack(
     permit.serialize(&broker, params.respond_sized(events, |event| event.id, message_bytes)).await
 }
 
-/// Returns the outcomes that a restarted agent need not report again, at most one per stack of its target state.
+/// Lists the outcomes that a restarted agent need not report again, at most one per stack of its target state.
 pub(crate) async fn list_outcomes(
     State(broker): State<Broker>,
     actor: Actor,
     PathParams(agent): PathParams<AgentId>,
-) -> Result<Json<Vec<AgentEvent>>, ErrorResponse> {
+    params: ListParams,
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<AgentEvent>>, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
-    Ok(Json(broker.store.list_outcomes(agent).await?))
+    let events = broker.store.list_outcomes(agent, params.page()).await?;
+    permit.serialize(&broker, params.respond_sized(events, |event| event.id, message_bytes)).await
 }
 
 pub(crate) async fn list(

@@ -8,7 +8,7 @@ use serde_json::json;
 use sindri_model::wire::{CreateDeploymentObjectRequest, DeploymentObject};
 use sindri_model::{RevisionId, StackId};
 
-use super::bundle_text::{INVALID, check_text, is_large};
+use super::bundle_text::{INVALID, check_text, is_large, stored_bytes_max};
 use super::quota_checks::{check_new_revision, count_submission};
 use super::stack_access::load_owned_stack;
 use crate::api::http::authentication::Actor;
@@ -118,12 +118,7 @@ pub(crate) async fn list(
         true => broker.store.list_revisions(stack, params.page()).await?,
         false => broker.store.list_revisions_without_content(stack, params.page()).await?,
     };
-    permit
-        .serialize(
-            &broker,
-            params.respond_sized(revisions, |revision| revision.id, |revision| revision.yaml_content.len()),
-        )
-        .await
+    permit.serialize(&broker, params.respond_sized(revisions, |revision| revision.id, stored_bytes_max)).await
 }
 
 /// Returns a revision. An agent may read those of stacks that are or were assigned to it, a generator those of its stacks.

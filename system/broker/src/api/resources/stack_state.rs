@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use sindri_model::Sequence;
 use sindri_model::wire::{AssignmentState, StackState};
 
-use crate::store::{AgentReport, ConditionSummary, ReportedAssignment, ReportedPhase, StackReports};
+use crate::store::{ConditionSummary, NewestRevision, ReportedAssignment, ReportedPhase};
 
 /// Newest revision of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,25 +75,15 @@ impl ReportedState<'_> {
 }
 
 /// Derives the state of a stack over all clusters; the first state in the order of precedence wins.
-pub(crate) fn derive_state(reports: &StackReports) -> StackState {
-    let newest = reports
-        .newest
-        .map(|newest| Newest { sequence: newest.sequence, is_deletion_marker: newest.is_deletion_marker });
+pub(crate) fn derive_state(newest: Option<NewestRevision>, assignments: &[ReportedAssignment]) -> StackState {
+    let newest =
+        newest.map(|newest| Newest { sequence: newest.sequence, is_deletion_marker: newest.is_deletion_marker });
     let is_deletion = newest.is_some_and(|newest| newest.is_deletion_marker);
-    if is_deletion && reports.agents.iter().any(|report| report.pending_removal.is_some()) {
+    if is_deletion && assignments.iter().any(|reported| reported.pending_removal.is_some()) {
         return StackState::Deleting;
     }
-    let states = reports.agents.iter().map(|report| derive_reported(newest, &to_reported(report)).stack_state());
+    let states = assignments.iter().map(|reported| derive_reported(newest, reported).stack_state());
     states.min().unwrap_or(StackState::Ready)
-}
-
-fn to_reported(report: &AgentReport) -> ReportedAssignment {
-    let summary = |sequence| (sequence, ConditionSummary::from_conditions(&report.status.conditions));
-    ReportedAssignment {
-        pending_removal: report.pending_removal,
-        outcome: report.outcome.clone(),
-        summary: report.status.sequence_id.map(summary),
-    }
 }
 
 /// Derives the state of a stack on one cluster.
@@ -177,18 +167,14 @@ fn derive_from_outcome(
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use sindri_model::wire::{AgentStackStatus, Condition, ConditionStatus};
-    use sindri_model::{AgentId, Entropy, GeneratorId, RevisionId};
+    use sindri_model::wire::{Condition, ConditionStatus};
+    use sindri_model::{Entropy, RevisionId};
 
     use super::*;
-    use crate::store::{NewestRevision, ReportedOutcome};
-
-    fn entropy() -> Entropy {
-        Entropy::new(|bytes| bytes.fill(1))
-    }
+    use crate::store::ReportedOutcome;
 
     /// Returns a report about a revision: `+` before a condition type means true, `-` false; its reason may follow.
-    fn report(sequence: i64, conditions: &[&str]) -> AgentReport {
+    fn report(sequence: i64, conditions: &[&str]) -> ReportedAssignment {
         let condition = |text: &&str| Condition {
             kind: text[1..].split(' ').next().unwrap_or_default().to_owned(),
             status: if text.starts_with('+') { ConditionStatus::True } else { ConditionStatus::False },
@@ -196,32 +182,23 @@ mod tests {
             message: String::new(),
             last_transition_time: Timestamp::UNIX_EPOCH,
         };
-        let status = AgentStackStatus {
-            agent_id: AgentId::generate(&entropy()),
-            name: "east".to_owned(),
-            cluster_name: "c".to_owned(),
-            deployment_object_id: Some(RevisionId::generate(&entropy())),
-            sequence_id: Some(Sequence(sequence)),
-            conditions: conditions.iter().map(condition).collect(),
-        };
-        AgentReport { status, pending_removal: None, outcome: None }
+        let conditions: Vec<Condition> = conditions.iter().map(condition).collect();
+        let summary = Some((Sequence(sequence), ConditionSummary::from_conditions(&conditions)));
+        ReportedAssignment { summary, ..ReportedAssignment::default() }
     }
 
-    fn with_removal(removal: i64, report: AgentReport) -> AgentReport {
-        AgentReport { pending_removal: Some(Sequence(removal)), ..report }
+    fn with_removal(removal: i64, report: ReportedAssignment) -> ReportedAssignment {
+        ReportedAssignment { pending_removal: Some(Sequence(removal)), ..report }
     }
 
     /// Derives the state with 7 as the newest revision.
-    fn derive(is_deletion_marker: bool, agents: &[AgentReport]) -> StackState {
-        let id = RevisionId::generate(&entropy());
-        let newest = Some(NewestRevision { id, sequence: Sequence(7), is_deletion_marker });
-        derive_state(&StackReports { generator: GeneratorId::generate(&entropy()), newest, agents: agents.to_vec() })
+    fn derive(is_deletion_marker: bool, agents: &[ReportedAssignment]) -> StackState {
+        let id = RevisionId::generate(&Entropy::new(|bytes| bytes.fill(1)));
+        derive_state(Some(NewestRevision { id, sequence: Sequence(7), is_deletion_marker }), agents)
     }
 
-    fn no_report() -> AgentReport {
-        let mut report = report(0, &[]);
-        report.status.sequence_id = None;
-        report
+    fn no_report() -> ReportedAssignment {
+        ReportedAssignment::default()
     }
 
     const DONE: [&str; 3] = ["+Accepted", "+Applied", "+Ready"];
@@ -263,9 +240,7 @@ mod tests {
 
     #[test]
     fn a_stack_without_a_revision_is_not_ready_on_any_agent() {
-        let reports =
-            StackReports { generator: GeneratorId::generate(&entropy()), newest: None, agents: vec![no_report()] };
-        assert_eq!(derive_state(&reports), StackState::Progressing);
+        assert_eq!(derive_state(None, &[no_report()]), StackState::Progressing);
     }
 
     #[test]
@@ -275,10 +250,9 @@ mod tests {
     }
 
     /// Derives the state on one cluster with 7 as the newest revision.
-    fn assignment(report: &AgentReport, is_suspended: bool) -> (AssignmentState, Option<String>) {
+    fn assignment(report: &ReportedAssignment, is_suspended: bool) -> (AssignmentState, Option<String>) {
         let newest = Newest { sequence: Sequence(7), is_deletion_marker: false };
-        let reported = to_reported(report);
-        let derived = derive_reported(Some(newest), &reported);
+        let derived = derive_reported(Some(newest), report);
         (derived.assignment_state(is_suspended), derived.reason.map(str::to_owned))
     }
 
@@ -307,7 +281,7 @@ mod tests {
 
     #[test]
     fn an_outcome_counts_without_conditions_about_the_same_revision() {
-        let outcome = |sequence, succeeded, mut report: AgentReport| {
+        let outcome = |sequence, succeeded, mut report: ReportedAssignment| {
             let (sequence, message) = (Sequence(sequence), Some("no room".to_owned()));
             report.outcome = Some(ReportedOutcome { sequence, succeeded, reported_at: None, message });
             assignment(&report, false).0

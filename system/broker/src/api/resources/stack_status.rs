@@ -7,7 +7,7 @@ use axum::extract::State;
 use sindri_model::limits::{
     CONDITION_MESSAGE_CHARS_MAX, CONDITION_REASON_CHARS_MAX, CONDITION_TYPE_CHARS_MAX, CONDITIONS_MAX,
 };
-use sindri_model::wire::{ReportedCondition, StackStatus, StackStatusReport};
+use sindri_model::wire::{AgentStackStatus, ReportedCondition, StackStatus, StackStatusReport};
 use sindri_model::{AgentId, StackId};
 
 use super::stack_state::derive_state;
@@ -15,9 +15,11 @@ use crate::api::http::authentication::Actor;
 use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
+use crate::api::http::pagination::ListParams;
 use crate::api::http::response::NoContent;
 use crate::broker::Broker;
-use crate::store::WriteContext;
+use crate::store::{StackReports, WriteContext};
 
 pub(crate) async fn report(
     State(broker): State<Broker>,
@@ -83,14 +85,20 @@ pub(crate) async fn read(
     State(broker): State<Broker>,
     actor: Actor,
     PathParams(stack): PathParams<StackId>,
-) -> Result<Json<StackStatus>, ErrorResponse> {
-    let reports = broker.store.get_stack_reports(stack).await?;
-    actor.check_admin_or_generator(reports.generator, Denial::StackNotOwned)?;
-    Ok(Json(StackStatus {
-        stack_id: stack,
-        deployment_object_id: reports.newest.map(|newest| newest.id),
-        sequence_id: reports.newest.map(|newest| newest.sequence),
-        state: derive_state(&reports),
-        agents: reports.agents.into_iter().map(|report| report.status).collect(),
-    }))
+    params: ListParams,
+    permit: LargeList,
+) -> Result<LargeListResponse<StackStatus>, ErrorResponse> {
+    let StackReports { generator, newest, assignments, agents } =
+        broker.store.get_stack_reports(stack, params.page()).await?;
+    actor.check_admin_or_generator(generator, Denial::StackNotOwned)?;
+    let (deployment_object_id, sequence_id) = (newest.map(|newest| newest.id), newest.map(|newest| newest.sequence));
+    let state = derive_state(newest, &assignments);
+    let page = params.respond_sized(agents, |status| status.agent_id, conditions_bytes);
+    let to_body = |agents| StackStatus { stack_id: stack, deployment_object_id, sequence_id, state, agents };
+    permit.serialize(&broker, page.map(to_body)).await
+}
+
+/// Returns the size of the conditions as they are stored.
+fn conditions_bytes(status: &AgentStackStatus) -> usize {
+    serde_json::to_string(&status.conditions).map_or(0, |conditions| conditions.len())
 }

@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse, Response};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::header::{AUTHORIZATION, ETAG, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -19,14 +18,16 @@ use sindri_model::wire::{
 use sindri_model::{AgentId, Sequence};
 use tokio::time::Instant;
 
+use super::bundle_text::stored_bytes_max;
 use super::poll::{Poll, Wait, respond_to_poll};
-use super::target_state_body::serialize_revisions;
 use crate::api::http::authentication::{Actor, Credentials, client_address};
 use crate::api::http::describe::{
     DescribeRequest, DescribeResponse, Operation, agent_status_schema, json_content, parameter,
 };
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{PathParams, QueryParams};
+use crate::api::http::large_list::LargeList;
+use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::target_version::{describe_target_version, to_header};
 use crate::broker::Broker;
 use crate::store::KeyHolder;
@@ -50,7 +51,7 @@ pub(crate) enum Mode {
     /// The whole target state.
     #[default]
     Full,
-    /// Without the revisions that this agent has confirmed.
+    /// Pages of the revisions that this agent has not confirmed.
     Incremental,
 }
 
@@ -144,6 +145,8 @@ impl DescribeResponse for PollResponse {
         response["headers"] = headers.clone();
         let description = "JSON object: by sequence, the request ids and trace contexts with which the newest revisions were \
                            submitted that the agent has not applied, at most 16.";
+        let link = "With mode=incremental, the link to the next page (rel=\"next\"), relative to the request.";
+        response["headers"]["Link"] = json!({"description": link, "schema": {"type": "string"}});
         response["headers"][REQUESTS_HEADER] = json!({"description": description, "schema": {"type": "string"}});
         operation.responses.insert(200, response);
         operation
@@ -159,11 +162,12 @@ pub(crate) async fn read(
     actor: Actor,
     PathParams(agent): PathParams<AgentId>,
     QueryParams(params): QueryParams<PollParams>,
+    page: ListParams,
     headers: AgentHeaders,
 ) -> Result<PollResponse, ErrorResponse> {
     actor.check_admin_or_agent(agent)?;
     if actor.is_admin() || params.mode == Mode::Incremental {
-        return uncached_response(&broker, actor, agent, params.mode).await.map(PollResponse);
+        return uncached_response(&broker, actor, agent, params.mode, page).await.map(PollResponse);
     }
     let poll = headers.into_poll(agent, Duration::from_secs(params.wait).min(broker.bounds.wait_max));
     respond_to_poll(&broker, poll).await.map(PollResponse)
@@ -175,20 +179,30 @@ async fn uncached_response(
     actor: Actor,
     agent: AgentId,
     mode: Mode,
+    page: ListParams,
 ) -> Result<Response, ErrorResponse> {
-    let target_state = match actor.holder {
-        KeyHolder::Agent(_) => broker.store.deliver_target_state(agent).await?,
-        KeyHolder::Admin(_) | KeyHolder::Generator(_) => broker.store.get_target_state(agent).await?,
+    let permit = LargeList::acquire(broker, actor).await?;
+    let mut target_state = match (actor.holder, mode) {
+        (KeyHolder::Agent(_), Mode::Full) => broker.store.deliver_target_state(agent).await?,
+        (KeyHolder::Agent(_), Mode::Incremental) => broker.store.deliver_unapplied(agent, page.page()).await?,
+        (KeyHolder::Admin(_) | KeyHolder::Generator(_), Mode::Full) => broker.store.get_target_state(agent).await?,
+        (KeyHolder::Admin(_) | KeyHolder::Generator(_), Mode::Incremental) => {
+            broker.store.get_unapplied(agent, page.page()).await?
+        }
     };
-    let revisions = target_state.revisions.iter().filter(|target| mode == Mode::Full || !target.is_applied);
-    let mut response = Response::new(Body::from(serialize_revisions(revisions.map(|target| &target.revision)).0));
+    let etag = (mode == Mode::Full).then(|| broker.etag_key.create_etag(agent, &target_state));
+    let revisions = std::mem::take(&mut target_state.revisions).into_iter().map(|target| target.revision).collect();
+    let mut list: ListResponse<Vec<DeploymentObject>> =
+        page.respond_sized(revisions, |revision| revision.id, stored_bytes_max);
+    if mode == Mode::Full {
+        // It is never cut.
+        list.next_link = None;
+    }
+    let mut response = permit.serialize(broker, list).await?.into_response();
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(EPOCH_HEADER, HeaderValue::from(target_state.epoch.0));
     headers.insert(TARGET_VERSION_HEADER, to_header(target_state.target_version()));
     headers.insert(AGENT_STATUS_HEADER, HeaderValue::from_static(target_state.status.as_str()));
-    if mode == Mode::Full {
-        headers.insert(ETAG, broker.etag_key.create_etag(agent, &target_state));
-    }
+    headers.extend(etag.map(|etag| (ETAG, etag)));
     Ok(response)
 }

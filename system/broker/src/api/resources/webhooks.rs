@@ -18,7 +18,8 @@ use super::webhook_validation::{
 use crate::api::http::describe::{DescribeResponse, Operation};
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{JsonBody, PathParams};
-use crate::api::http::pagination::{ListParams, ListResponse};
+use crate::api::http::large_list::{LargeList, LargeListResponse};
+use crate::api::http::pagination::ListParams;
 use crate::api::http::response::{Created, NoContent};
 use crate::api::http::write_context::CreateContext;
 use crate::broker::Broker;
@@ -166,9 +167,16 @@ pub(crate) fn require_settings(broker: &Broker) -> Result<&WebhookSettings, Erro
 pub(crate) async fn list(
     State(broker): State<Broker>,
     params: ListParams,
-) -> Result<ListResponse<Vec<WebhookResponse>>, ErrorResponse> {
+    permit: LargeList,
+) -> Result<LargeListResponse<Vec<WebhookResponse>>, ErrorResponse> {
     let webhooks = broker.store.list_webhooks(params.page()).await?;
-    Ok(params.respond(webhooks, |webhook| webhook.id))
+    permit.serialize(&broker, params.respond_sized(webhooks, |webhook| webhook.id, text_bytes)).await
+}
+
+/// Returns the size of the event types and labels of a subscription as they are stored.
+fn text_bytes(webhook: &WebhookResponse) -> usize {
+    let json_bytes = |texts: &Vec<String>| serde_json::to_string(texts).map_or(0, |json| json.len());
+    json_bytes(&webhook.event_types) + webhook.target_labels.as_ref().map_or(0, json_bytes)
 }
 
 pub(crate) async fn list_event_types() -> Json<Vec<&'static str>> {

@@ -9,6 +9,7 @@ mod fleet;
 mod keys;
 mod overview;
 mod paging;
+mod policies;
 mod proposals;
 mod reports;
 mod retention;
@@ -32,8 +33,9 @@ pub use overview::{
     AssignmentRecord, OverviewFilter, OverviewRecords, OverviewStack, ReportedAssignment, ReportedOutcome,
 };
 pub use paging::{ListScope, Page};
+pub(crate) use policies::{DEPENDENCIES_FACTOR, policy_bytes};
 pub use proposals::{NewProposal, ProposalRecord};
-pub use reports::{AgentReport, EventFilter, EventOrder, StackReports};
+pub use reports::{EventFilter, EventOrder, StackReports};
 pub use retention::RetentionCutoffs;
 pub use revisions::{NewRevision, NewestRevision, RewriteBundle, StoredRevision, TargetRevision, TargetState};
 pub use webhooks::{

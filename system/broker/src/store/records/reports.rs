@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use sindri_model::wire::AgentStackStatus;
-use sindri_model::{AgentId, GeneratorId, Sequence, StackId};
+use sindri_model::{AgentId, GeneratorId, StackId};
 
-use super::overview::ReportedOutcome;
+use super::overview::ReportedAssignment;
 use super::revisions::NewestRevision;
 
 /// Reports of all agents about one stack.
@@ -14,19 +14,10 @@ pub struct StackReports {
     pub generator: GeneratorId,
     /// The newest revision, if there is one.
     pub newest: Option<NewestRevision>,
-    /// Reports of the agents that should have the stack or have to remove it, by name of the agent.
-    pub agents: Vec<AgentReport>,
-}
-
-/// Report of one agent about a stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentReport {
-    /// The last status that the agent reported.
-    pub status: AgentStackStatus,
-    /// Sequence of the removal that the agent has not confirmed.
-    pub pending_removal: Option<Sequence>,
-    /// Last outcome that the agent reported, without its message.
-    pub outcome: Option<ReportedOutcome>,
+    /// Reports of all agents that should have the stack or have to remove it, in short and in no particular order.
+    pub assignments: Vec<ReportedAssignment>,
+    /// Page of the last statuses that these agents reported, by name of the agent.
+    pub agents: Vec<AgentStackStatus>,
 }
 
 /// Filter of events: an event must match every field that is set.

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION, Suspension};
-use sindri_model::wire::{POLICY_PREFIX, StackAnnotation, StackPolicy, TargetVersion};
+use sindri_model::wire::{DEPENDS_ON_ANNOTATION, POLICY_PREFIX, StackAnnotation, StackPolicy, TargetVersion};
 use sindri_model::{AgentId, StackId};
 
 use super::{dependencies, target_state};
-use crate::store::records::StoreError;
-use crate::store::sql::shared::session::{Session, execute_batch, fetch_all, fetch_batch, single_column};
+use crate::store::records::{DEPENDENCIES_FACTOR, Page, StoreError};
+use crate::store::sql::shared::session::{Session, execute_batch, failed, fetch_all, fetch_batch, single_column};
 use crate::store::sql::shared::values::{Row, row, values};
 use crate::store::sql::shared::{changes, counter};
 use crate::store::sql::tables::agents;
@@ -16,16 +16,17 @@ use crate::store::sql::tables::agents;
 /// Number of times that policies are read again because they changed meanwhile.
 const READS_MAX: usize = 5;
 
-/// Lists the policy annotations of each stack in the agent's target state that has any, with the version of the target state
-/// to which they belong.
+/// Lists the policy annotations of each stack in the agent's target state that has any, by the id of the stack, with the version
+/// of the target state to which they belong.
 pub(crate) async fn list_of_agent(
     session: &mut dyn Session,
     agent: AgentId,
+    page: Page,
 ) -> Result<(TargetVersion, Vec<StackPolicy>), StoreError> {
     agents::check_exists(session, agent).await?;
     let mut before = target_state::get_versions(session, agent).await?;
     for _ in 0..READS_MAX {
-        let policies = read_policies(session, agent).await?;
+        let policies = read_policies(session, agent, &page).await?;
         let after = target_state::get_versions(session, agent).await?;
         if after == before {
             return Ok((after, policies));
@@ -36,15 +37,34 @@ pub(crate) async fn list_of_agent(
     Err(StoreError::Unavailable)
 }
 
-async fn read_policies(session: &mut dyn Session, agent: AgentId) -> Result<Vec<StackPolicy>, StoreError> {
-    let sql = "SELECT stack_annotations.stack_id, key, value
-               FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
-                 JOIN stack_annotations ON stack_annotations.stack_id = assignments.stack_id
-               WHERE assignments.agent_id = ?1 AND key >= ?2 AND key < ?3
-                 AND ((wanted = 1 AND newest IS NOT NULL AND newest_is_marker = 0)
-                   OR (removal IS NOT NULL AND confirmed = 0))
-               ORDER BY stack_annotations.stack_id, key";
-    let rows = fetch_all(session, sql, values![agent, POLICY_PREFIX, end_of_prefix()], read).await?;
+async fn read_policies(session: &mut dyn Session, agent: AgentId, page: &Page) -> Result<Vec<StackPolicy>, StoreError> {
+    let sql = "SELECT stack_id, key, value FROM stack_annotations
+               WHERE key >= ?2 AND key < ?3 AND stack_id IN (
+                 SELECT stack_id FROM (
+                   SELECT stack_id, CAST(sum(bytes) OVER (ORDER BY stack_id) AS BIGINT) - bytes AS bytes_before FROM (
+                     SELECT stack_annotations.stack_id, CAST(sum(octet_length(key) + octet_length(value)
+                       * CASE key WHEN ?4 THEN CAST(?5 AS BIGINT) ELSE 1 END) AS BIGINT) AS bytes
+                     FROM assignments JOIN stacks ON stacks.id = assignments.stack_id
+                       JOIN stack_annotations ON stack_annotations.stack_id = assignments.stack_id
+                     WHERE assignments.agent_id = ?1 AND key >= ?2 AND key < ?3
+                       AND ((wanted = 1 AND newest IS NOT NULL AND newest_is_marker = 0)
+                         OR (removal IS NOT NULL AND confirmed = 0))
+                       AND (CAST(?6 AS TEXT) IS NULL OR stack_annotations.stack_id > ?6)
+                     GROUP BY stack_annotations.stack_id
+                     ORDER BY stack_annotations.stack_id LIMIT ?7) AS candidates) AS sized
+                 WHERE bytes_before < ?8)
+               ORDER BY stack_id, key";
+    let values = values![
+        agent,
+        POLICY_PREFIX,
+        end_of_prefix(),
+        DEPENDS_ON_ANNOTATION,
+        i64::try_from(DEPENDENCIES_FACTOR).map_err(failed)?,
+        page.after.clone(),
+        page.limit,
+        Page::TEXT_BYTES_MAX,
+    ];
+    let rows = fetch_all(session, sql, values, read).await?;
     let mut policies: BTreeMap<StackId, BTreeMap<String, String>> = BTreeMap::new();
     for (stack, key, value) in rows {
         policies.entry(stack).or_default().insert(key, value);

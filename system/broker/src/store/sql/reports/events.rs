@@ -30,7 +30,7 @@ pub(crate) use columns;
 /// A query of events by position, up to the size in the fourth parameter; the argument selects the candidates.
 macro_rules! sized {
     ($candidates:literal) => {
-        columns!(concat!(
+        $crate::store::sql::reports::events::columns!(concat!(
             "WHERE position IN (
                SELECT position FROM (
                  SELECT position, sum(bytes) OVER (ORDER BY position) - bytes AS bytes_before FROM (
@@ -43,6 +43,7 @@ macro_rules! sized {
         ))
     };
 }
+pub(super) use sized;
 
 /// The parts of a revision that its outcomes are about.
 struct ReportedRevision {

@@ -62,6 +62,20 @@ pub(crate) async fn read(session: &mut dyn Session, filter: OverviewFilter) -> R
     Ok(OverviewRecords { agents, stacks, assignments, is_full })
 }
 
+/// Lists the reports about a stack of the agents that should have it or have to remove it.
+pub(super) async fn list_of_stack(
+    session: &mut dyn Session,
+    stack: StackId,
+) -> Result<Vec<ReportedAssignment>, StoreError> {
+    let sql = assignments!(
+        "",
+        "FROM assignments JOIN agents ON agents.id = assignments.agent_id AND agents.deleted_at IS NULL
+         WHERE assignments.stack_id = ?1 AND (wanted = 1 OR (removal IS NOT NULL AND confirmed = 0))"
+    );
+    let found = fetch_all(session, sql, values![stack], read_assignment).await?;
+    Ok(found.into_iter().map(|assignment| assignment.reported).collect())
+}
+
 async fn list_agents(session: &mut dyn Session, filter: &OverviewFilter) -> Result<Vec<Agent>, StoreError> {
     let sql = agents::columns!(
         "FROM agents WHERE deleted_at IS NULL

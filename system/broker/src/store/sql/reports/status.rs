@@ -9,13 +9,13 @@ use sindri_model::wire::{
 };
 use sindri_model::{AgentId, GeneratorId, RevisionId, Sequence, StackId};
 
-use super::approvals;
+use super::{approvals, overview};
 use crate::event_types::EventType;
 use crate::store::records::{
-    AgentReport, ConditionSummary, NewestRevision, RecordKind, ReportedOutcome, StackReports, StoreError, WriteContext,
+    ConditionSummary, NewestRevision, Page, RecordKind, StackReports, StoreError, WriteContext,
 };
 use crate::store::sql::assignments::assigned;
-use crate::store::sql::shared::lookup::require;
+use crate::store::sql::shared::lookup::{require, require_that};
 use crate::store::sql::shared::outbox::WebhookEvent;
 use crate::store::sql::shared::session::{Session, execute, failed, fetch_all, fetch_one};
 use crate::store::sql::shared::values::{Row, to_json, values};
@@ -198,22 +198,37 @@ pub(crate) async fn get_of_agent(
     Ok(StackStatusReport { deployment_object_id, conditions: conditions.collect() })
 }
 
-pub(crate) async fn get_of_stack(session: &mut dyn Session, stack: StackId) -> Result<StackReports, StoreError> {
+pub(crate) async fn get_of_stack(
+    session: &mut dyn Session,
+    stack: StackId,
+    page: Page,
+) -> Result<StackReports, StoreError> {
     let sql = "SELECT generator_id, deleted_at, revisions.id, newest, newest_is_marker
                FROM stacks LEFT JOIN revisions ON revisions.sequence = stacks.newest WHERE stacks.id = ?1";
     let (generator, deleted_at, newest) =
         require(fetch_one(session, sql, values![stack], read_stack).await?, RecordKind::Stack, stack)?;
+    let assignments = overview::list_of_stack(session, stack).await?;
+    let is_removed_everywhere = deleted_at.is_some() && assignments.is_empty();
+    require_that(!is_removed_everywhere, RecordKind::Stack, stack)?;
     // Without deleted agents, which report nothing: the fleet overview shows their unconfirmed removals.
-    let sql = "SELECT agents.id, agents.name, agents.cluster_name, revision_id, sequence, conditions,
-                 CASE WHEN confirmed = 0 THEN removal END, reported, succeeded, reported_at
-               FROM assignments JOIN agents ON agents.id = assignments.agent_id AND agents.deleted_at IS NULL
-                 LEFT JOIN stack_status ON stack_status.agent_id = assignments.agent_id
-                   AND stack_status.stack_id = assignments.stack_id
-               WHERE assignments.stack_id = ?1 AND (wanted = 1 OR (removal IS NOT NULL AND confirmed = 0))
+    let sql = "SELECT agents.id, agents.name, agents.cluster_name, revision_id, sequence, conditions
+               FROM (
+                 SELECT agent_id, sum(bytes) OVER (ORDER BY name, cluster_name, agent_id) - bytes AS bytes_before FROM (
+                   SELECT agents.id AS agent_id, name, cluster_name, coalesce(octet_length(conditions), 0) AS bytes
+                   FROM assignments JOIN agents ON agents.id = assignments.agent_id AND agents.deleted_at IS NULL
+                     LEFT JOIN stack_status ON stack_status.agent_id = assignments.agent_id
+                       AND stack_status.stack_id = assignments.stack_id
+                   WHERE assignments.stack_id = ?1 AND (wanted = 1 OR (removal IS NOT NULL AND confirmed = 0))
+                     AND (CAST(?2 AS TEXT) IS NULL
+                       OR (name, cluster_name, agents.id) > (SELECT name, cluster_name, id FROM agents WHERE id = ?2))
+                   ORDER BY name, cluster_name, agents.id LIMIT ?3) AS candidates) AS sized
+                 JOIN agents ON agents.id = sized.agent_id
+                 LEFT JOIN stack_status ON stack_status.agent_id = agents.id AND stack_status.stack_id = ?1
+               WHERE bytes_before < ?4
                ORDER BY agents.name, agents.cluster_name, agents.id";
-    let agents = fetch_all(session, sql, values![stack], read_report).await?;
-    let is_removed_everywhere = deleted_at.is_some() && agents.is_empty();
-    require((!is_removed_everywhere).then_some(StackReports { generator, newest, agents }), RecordKind::Stack, stack)
+    let values = values![stack, page.after, page.limit, Page::TEXT_BYTES_MAX];
+    let agents = fetch_all(session, sql, values, read_status).await?;
+    Ok(StackReports { generator, newest, assignments, agents })
 }
 
 fn read_previous(row: &mut Row) -> Result<PreviousStatus, StoreError> {
@@ -232,17 +247,13 @@ fn read_stack(row: &mut Row) -> Result<StackRow, StoreError> {
     Ok((generator, deleted_at, newest))
 }
 
-fn read_report(row: &mut Row) -> Result<AgentReport, StoreError> {
-    let status = AgentStackStatus {
+fn read_status(row: &mut Row) -> Result<AgentStackStatus, StoreError> {
+    Ok(AgentStackStatus {
         agent_id: row.take()?,
         name: row.take()?,
         cluster_name: row.take()?,
         deployment_object_id: row.take()?,
         sequence_id: row.take()?,
         conditions: row.take_json_or_null()?.unwrap_or_default(),
-    };
-    let pending_removal = row.take()?;
-    let (reported, succeeded, reported_at): (Option<Sequence>, _, _) = (row.take()?, row.take()?, row.take()?);
-    let outcome = reported.map(|sequence| ReportedOutcome { sequence, succeeded, reported_at, message: None });
-    Ok(AgentReport { status, pending_removal, outcome })
+    })
 }

@@ -45,10 +45,17 @@ pub(crate) async fn create(
 
 pub(crate) async fn list(session: &mut dyn Session, page: Page) -> Result<Vec<WebhookResponse>, StoreError> {
     let sql = columns!(
-        "FROM webhooks WHERE CAST(?1 AS TEXT) IS NULL
-          OR (name, id) > (SELECT name, id FROM webhooks WHERE id = ?1) ORDER BY name, id LIMIT ?2"
+        "FROM webhooks WHERE id IN (
+           SELECT id FROM (
+             SELECT id, sum(bytes) OVER (ORDER BY name, id) - bytes AS bytes_before FROM (
+               SELECT id, name, octet_length(event_types) + coalesce(octet_length(target_labels), 0) AS bytes
+               FROM webhooks WHERE CAST(?1 AS TEXT) IS NULL
+                 OR (name, id) > (SELECT name, id FROM webhooks WHERE id = ?1)
+               ORDER BY name, id LIMIT ?2) AS candidates) AS sized
+           WHERE bytes_before < ?3)
+         ORDER BY name, id"
     );
-    Ok(fetch_all(session, sql, values![page.after, page.limit], read)
+    Ok(fetch_all(session, sql, values![page.after, page.limit, Page::TEXT_BYTES_MAX], read)
         .await?
         .into_iter()
         .map(|record| record.public)
