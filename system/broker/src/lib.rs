@@ -41,14 +41,15 @@ pub use retention::Retention;
 pub use serve::{Limits, Peer, ServeOptions, serve, serve_with};
 pub use store::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AssignmentRecord, AttemptOutcome, AuditFilter,
-    BackupError, BackupSummary, BundleCipher, BundleDecryptionError, ChangeObserver, ChangesSince, ConditionSummary,
-    DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts, EventFilter, EventOrder, FailedLogin, FleetEntry,
-    Gate, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope, LoginFailure,
-    NewProposal, NewRevision, NewestRevision, OverviewFilter, OverviewRecords, OverviewStack, Page, PostgresError,
-    PostgresStore, ProposalRecord, RecordCounts, RecordKind, Reencrypt, ReportedAssignment, ReportedOutcome,
-    ReportedPhase, RestoreEvidence, RetentionCutoffs, RewriteBundle, SqliteError, SqliteStore, SqliteWorker,
-    StackReports, Store, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision,
-    Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext, back_up_sqlite, restore_sqlite,
+    BackupError, BackupSummary, BundleCipher, BundleDecryptionError, ChangeObserver, ChangeWebhook, ChangesSince,
+    ConditionSummary, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts, EventFilter, EventOrder,
+    FailedLogin, FleetEntry, Gate, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord, KeyRotation, ListScope,
+    LoginFailure, NewProposal, NewRevision, NewestRevision, OverviewFilter, OverviewRecords, OverviewStack, Page,
+    PostgresError, PostgresStore, ProposalRecord, RecordCounts, RecordKind, Reencrypt, ReportedAssignment,
+    ReportedOutcome, ReportedPhase, RestoreEvidence, RetentionCutoffs, RewriteBundle, SqliteError, SqliteStore,
+    SqliteWorker, StackReports, Store, StoreChange, StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey,
+    StoredRevision, Submitter, TargetRevision, TargetState, WebhookRecord, WriteContext, back_up_sqlite,
+    restore_sqlite,
 };
 pub use tls::{Tls, TlsError};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

@@ -20,13 +20,13 @@ pub(crate) use operations::TimedStore;
 pub use postgres::{PostgresError, PostgresStore, Submitter};
 pub use records::{
     AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AssignmentRecord, AttemptOutcome, AuditFilter,
-    ChangeObserver, ChangesSince, ConditionSummary, DatabaseUsage, DeliveryAttempt, DeliveryFilter, EncryptedParts,
-    EventFilter, EventOrder, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder, KeyRecord,
-    KeyRotation, ListScope, LoginFailure, NewProposal, NewRevision, NewestRevision, OverviewFilter, OverviewRecords,
-    OverviewStack, Page, ProposalRecord, RecordCounts, RecordKind, Reencrypt, ReportedAssignment, ReportedOutcome,
-    ReportedPhase, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports, StoreChange, StoreError,
-    StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState, WebhookRecord,
-    WriteContext,
+    ChangeObserver, ChangeWebhook, ChangesSince, ConditionSummary, DatabaseUsage, DeliveryAttempt, DeliveryFilter,
+    EncryptedParts, EventFilter, EventOrder, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyAccess, KeyHolder,
+    KeyRecord, KeyRotation, ListScope, LoginFailure, NewProposal, NewRevision, NewestRevision, OverviewFilter,
+    OverviewRecords, OverviewStack, Page, ProposalRecord, RecordCounts, RecordKind, Reencrypt, ReportedAssignment,
+    ReportedOutcome, ReportedPhase, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports, StoreChange,
+    StoreError, StoreFigures, StoreFuture, StorePosition, StoredKey, StoredRevision, TargetRevision, TargetState,
+    WebhookRecord, WriteContext,
 };
 pub(crate) use records::{cut, policy_bytes};
 pub(crate) use sql::shared::idempotency::KEY_TIME as IDEMPOTENCY_KEY_TIME;

@@ -20,10 +20,10 @@ use tokio::time::Instant;
 
 use super::bundle_cipher::BundleCipher;
 use super::records::{
-    AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangesSince, DatabaseUsage, DeliveryAttempt,
-    DeliveryFilter, EventFilter, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyHolder, KeyRecord, KeyRotation,
-    ListScope, NewProposal, NewRevision, OverviewFilter, OverviewRecords, Page, ProposalRecord, RecordCounts,
-    Reencrypt, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports, StoreFigures, StoreFuture,
+    AcquireDeliveries, AcquiredDeliveries, AuditFilter, ChangeObserver, ChangeWebhook, ChangesSince, DatabaseUsage,
+    DeliveryAttempt, DeliveryFilter, EventFilter, FailedLogin, FleetEntry, GeneratorUsage, Heartbeat, KeyHolder,
+    KeyRecord, KeyRotation, ListScope, NewProposal, NewRevision, OverviewFilter, OverviewRecords, Page, ProposalRecord,
+    RecordCounts, Reencrypt, RestoreEvidence, RetentionCutoffs, RewriteBundle, StackReports, StoreFigures, StoreFuture,
     StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
@@ -457,8 +457,9 @@ operations! {
     Read list_webhooks(page: Page) -> Vec<WebhookResponse> = webhooks::subscriptions::list;
     /// Returns one subscription.
     Read get_webhook(webhook: WebhookId) -> WebhookRecord = webhooks::subscriptions::get;
-    /// Replaces a subscription.
-    Write replace_webhook(context: WriteContext, webhook: WebhookRecord) -> () = webhooks::subscriptions::replace;
+    /// Passes a subscription to a function, stores it, and returns it. No other change comes between.
+    Write update_webhook(context: WriteContext, webhook: WebhookId, change: ChangeWebhook) -> WebhookResponse
+        = webhooks::subscriptions::update;
     /// Deletes a subscription and its messages.
     Write delete_webhook(context: WriteContext, webhook: WebhookId) -> () = webhooks::subscriptions::delete;
     /// Returns any one subscription, to check that the encryption key decrypts it.

@@ -125,15 +125,15 @@ async fn a_message_is_acquired_by_one_sender_at_a_time(world: World) {
 
 async fn a_disabled_subscription_gets_no_messages_until_it_is_enabled(world: World) {
     let [_] = world.add_agents().await;
-    let mut record = webhook("hook", &["*"]);
-    add(&world, record.clone()).await;
+    let hook = add(&world, webhook("hook", &["*"])).await;
     world.add_stack("web").await;
-    record.public.enabled = false;
-    world.store.replace_webhook(write_context(), record.clone()).await.unwrap();
+    let enable = |enabled| {
+        world.store.update_webhook(write_context(), hook, Box::new(move |hook| hook.public.enabled = enabled))
+    };
+    assert!(!enable(false).await.unwrap().enabled);
     let acquired = world.store.acquire_deliveries(acquire("one", at(10))).await.unwrap();
     assert_eq!((acquired.deliveries.len(), acquired.next_at), (0, None));
-    record.public.enabled = true;
-    world.store.replace_webhook(write_context(), record).await.unwrap();
+    assert!(enable(true).await.unwrap().enabled);
     assert_eq!(world.store.acquire_deliveries(acquire("one", at(10))).await.unwrap().deliveries.len(), 1);
 }
 

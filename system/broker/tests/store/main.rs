@@ -6,6 +6,7 @@ mod approvals;
 mod audit;
 mod bundle_encryption;
 mod concurrency;
+mod concurrent_changes;
 mod database_failures;
 mod database_tls;
 mod deliveries;

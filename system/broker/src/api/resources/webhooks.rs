@@ -11,6 +11,7 @@ use sindri_model::wire::{
     CreateWebhookRequest, TestWebhookResponse, UpdateWebhookRequest, WebhookFilters, WebhookResponse,
 };
 
+use super::validation::check_optional;
 use super::webhook_validation::{
     check_auth_header, check_event_types, check_labels, check_name, check_retries, check_timeout, check_url,
     parse_secret,
@@ -198,62 +199,70 @@ pub(crate) async fn update(
 ) -> Result<Json<WebhookResponse>, ErrorResponse> {
     let settings = require_settings(&broker)?;
     check_filters(&broker, changes.filters.as_ref()).await?;
-    let mut record = broker.store.get_webhook(webhook).await?;
-    update_encrypted_parts(&broker, settings, &mut record, &changes)?;
-    update_fields(&mut record.public, changes)?;
-    record.public.updated_at = context.time;
-    broker.store.replace_webhook(context, record.clone()).await?;
-    Ok(Json(record.public))
+    check_changes(settings, &changes)?;
+    let encrypted = encrypt_changes(&broker, settings, webhook, &changes)?;
+    let change = move |record: &mut WebhookRecord| {
+        encrypted.apply_to(&mut record.encrypted);
+        update_fields(&mut record.public, changes);
+    };
+    Ok(Json(broker.store.update_webhook(context, webhook, Box::new(change)).await?))
 }
 
-fn update_encrypted_parts(
+fn check_changes(settings: &WebhookSettings, changes: &UpdateWebhookRequest) -> Result<(), ErrorResponse> {
+    check_optional(changes.url.as_deref(), |url| check_url(url, settings.policy))?;
+    check_optional(changes.auth_header.as_deref().filter(|header| !header.is_empty()), check_auth_header)?;
+    check_optional(changes.name.as_deref(), check_name)?;
+    changes.event_types.as_deref().map_or(Ok(()), check_event_types)?;
+    changes.target_labels.as_deref().map_or(Ok(()), check_labels)?;
+    changes.max_retries.map_or(Ok(()), check_retries)?;
+    changes.timeout_seconds.map_or(Ok(()), check_timeout)
+}
+
+/// Confidential parts to replace, encrypted.
+struct EncryptedChanges {
+    url: Option<Vec<u8>>,
+    /// Some(None): the header is removed.
+    auth_header: Option<Option<Vec<u8>>>,
+    signing_secret: Option<Vec<u8>>,
+}
+
+impl EncryptedChanges {
+    fn apply_to(self, parts: &mut EncryptedParts) {
+        let Self { url, auth_header, signing_secret } = self;
+        url.into_iter().for_each(|url| parts.url = url);
+        auth_header.into_iter().for_each(|header| parts.auth_header = header);
+        signing_secret.into_iter().for_each(|secret| parts.signing_secret = secret);
+    }
+}
+
+fn encrypt_changes(
     broker: &Broker,
     settings: &WebhookSettings,
-    record: &mut WebhookRecord,
+    webhook: WebhookId,
     changes: &UpdateWebhookRequest,
-) -> Result<(), ErrorResponse> {
-    let encrypt = |part, plain: &str| settings.encrypt(&broker.entropy, record.public.id, part, plain);
-    if let Some(url) = &changes.url {
-        check_url(url, settings.policy)?;
-        record.encrypted.url = encrypt(EncryptedPart::Url, url);
-    }
-    if let Some(secret) = &changes.signing_secret {
-        record.encrypted.signing_secret = encrypt(EncryptedPart::SigningSecret, &parse_secret(secret)?.reveal());
-    }
-    match changes.auth_header.as_deref() {
-        None => {}
-        Some("") => record.encrypted.auth_header = None,
-        Some(header) => {
-            check_auth_header(header)?;
-            record.encrypted.auth_header = Some(encrypt(EncryptedPart::AuthHeader, header));
-        }
-    }
-    record.public.has_auth_header = record.encrypted.auth_header.is_some();
-    Ok(())
+) -> Result<EncryptedChanges, ErrorResponse> {
+    let encrypt = |part, plain: &str| settings.encrypt(&broker.entropy, webhook, part, plain);
+    let auth_header = changes.auth_header.as_deref().map(|header| Some(header).filter(|header| !header.is_empty()));
+    let secret = changes.signing_secret.as_deref().map(parse_secret).transpose()?;
+    Ok(EncryptedChanges {
+        url: changes.url.as_deref().map(|url| encrypt(EncryptedPart::Url, url)),
+        auth_header: auth_header.map(|header| header.map(|header| encrypt(EncryptedPart::AuthHeader, header))),
+        signing_secret: secret.map(|secret| encrypt(EncryptedPart::SigningSecret, &secret.reveal())),
+    })
 }
 
-fn update_fields(webhook: &mut WebhookResponse, changes: UpdateWebhookRequest) -> Result<(), ErrorResponse> {
-    if let Some(name) = changes.name {
-        check_name(&name)?;
-        webhook.name = name;
-    }
-    if let Some(event_types) = changes.event_types {
-        check_event_types(&event_types)?;
-        webhook.event_types = event_types;
-    }
+fn update_fields(webhook: &mut WebhookResponse, changes: UpdateWebhookRequest) {
+    webhook.name = changes.name.unwrap_or_else(|| std::mem::take(&mut webhook.name));
+    webhook.event_types = changes.event_types.unwrap_or_else(|| std::mem::take(&mut webhook.event_types));
     if let Some(labels) = changes.target_labels {
-        check_labels(&labels)?;
         webhook.target_labels = Some(labels).filter(|labels| !labels.is_empty());
     }
     if let Some(filters) = changes.filters {
         webhook.filters = Some(filters).filter(|filters| *filters != WebhookFilters::default());
     }
-    changes.max_retries.map_or(Ok(()), check_retries)?;
-    changes.timeout_seconds.map_or(Ok(()), check_timeout)?;
     webhook.max_retries = changes.max_retries.unwrap_or(webhook.max_retries);
     webhook.timeout_seconds = changes.timeout_seconds.unwrap_or(webhook.timeout_seconds);
     webhook.enabled = changes.enabled.unwrap_or(webhook.enabled);
-    Ok(())
 }
 
 pub(crate) async fn delete(

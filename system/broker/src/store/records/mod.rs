@@ -39,8 +39,8 @@ pub use reports::{EventFilter, EventOrder, StackReports};
 pub use retention::RetentionCutoffs;
 pub use revisions::{NewRevision, NewestRevision, RewriteBundle, StoredRevision, TargetRevision, TargetState};
 pub use webhooks::{
-    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, DeliveryAttempt, DeliveryFilter,
-    EncryptedParts, Reencrypt, WebhookRecord,
+    AcquireDeliveries, AcquiredDeliveries, AcquiredDelivery, AttemptOutcome, ChangeWebhook, DeliveryAttempt,
+    DeliveryFilter, EncryptedParts, Reencrypt, WebhookRecord,
 };
 pub use write_context::WriteContext;
 

@@ -36,6 +36,9 @@ pub struct WebhookRecord {
     pub encrypted: EncryptedParts,
 }
 
+/// Function that changes some fields of a subscription.
+pub type ChangeWebhook = Box<dyn FnOnce(&mut WebhookRecord) + Send>;
+
 /// Function that encrypts the confidential parts of a subscription with another key.
 pub type Reencrypt = Box<dyn Fn(&WebhookRecord) -> Result<EncryptedParts, StoreError> + Send>;
 

@@ -4,9 +4,11 @@ use serde_json::json;
 use sindri_model::WebhookId;
 use sindri_model::wire::WebhookResponse;
 
-use crate::store::records::{EncryptedParts, Page, RecordKind, Reencrypt, StoreError, WebhookRecord, WriteContext};
+use crate::store::records::{
+    ChangeWebhook, EncryptedParts, Page, RecordKind, Reencrypt, StoreError, WebhookRecord, WriteContext,
+};
 use crate::store::sql::shared::idempotency::IdempotentRequest;
-use crate::store::sql::shared::lookup::{require, require_that};
+use crate::store::sql::shared::lookup::require;
 use crate::store::sql::shared::session::{Session, execute, execute_batch, fetch_all, fetch_one};
 use crate::store::sql::shared::values::{Row, Value, row, to_json, values};
 use crate::store::sql::shared::{audit, idempotency};
@@ -97,20 +99,27 @@ pub(crate) async fn reencrypt_all(
     Ok(webhooks.len())
 }
 
-pub(crate) async fn replace(
+pub(crate) async fn update(
     session: &mut dyn Session,
     context: WriteContext,
-    webhook: WebhookRecord,
-) -> Result<(), StoreError> {
+    webhook: WebhookId,
+    change: ChangeWebhook,
+) -> Result<WebhookResponse, StoreError> {
+    // Locks the row: no other change comes between what is read and what is written back.
+    let sql = "UPDATE webhooks SET updated_at = ?2 WHERE id = ?1";
+    execute(session, sql, values![webhook, context.time]).await?;
+    let mut record = get(session, webhook).await?;
+    change(&mut record);
+    record.public.has_auth_header = record.encrypted.auth_header.is_some();
     let sql = "UPDATE webhooks SET name = ?2, event_types = ?3, filters = ?4, target_labels = ?5, enabled = ?6,
                  max_retries = ?7, timeout_seconds = ?8, created_by = ?9, created_at = ?10, updated_at = ?11,
                  url = ?12, auth_header = ?13, signing_secret = ?14 WHERE id = ?1";
-    let exists = execute(session, sql, &to_row(&webhook)).await? > 0;
-    require_that(exists, RecordKind::Webhook, webhook.public.id)?;
+    execute(session, sql, &to_row(&record)).await?;
     let sql = "UPDATE deliveries SET target_labels = ?2 WHERE webhook_id = ?1 AND completed_at IS NULL";
-    let labels = webhook.public.target_labels.as_ref().map(to_json);
-    execute(session, sql, values![webhook.public.id, labels]).await?;
-    record_audit(session, &context, "webhook.updated", &webhook.public).await
+    let labels = record.public.target_labels.as_ref().map(to_json);
+    execute(session, sql, values![webhook, labels]).await?;
+    record_audit(session, &context, "webhook.updated", &record.public).await?;
+    Ok(record.public)
 }
 
 pub(crate) async fn delete(
