@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, StatusCode};
 use sindri_model::wire::{
     AgentAnnotation, AgentLabel, AnnotationValue, NewAgentAnnotation, NewAgentLabel, NewStackAnnotation,
-    StackAnnotation, StackLabel, StackPolicy, TargetVersion,
+    StackAnnotation, StackLabel, StackPolicy, StackSuspension, SuspensionChange, TargetVersion,
 };
 use sindri_model::{AgentId, StackId};
 
@@ -109,6 +109,18 @@ impl Client {
         let path = format!("/stacks/{stack}/annotations/{}", percent_encode(key));
         let call = Call::new(Method::PUT, path, format!("annotate stack {stack}"));
         self.fetch_json(call.with_json(&AnnotationValue { value: value.to_owned() }), StatusCode::OK).await
+    }
+
+    /// Suspends a stack on the clusters of some agents, or writes it there again, in one step; returns all clusters on which it is
+    /// suspended then.
+    pub async fn change_stack_suspension(
+        &self,
+        stack: StackId,
+        change: &SuspensionChange,
+    ) -> Result<StackSuspension, ClientError> {
+        let operation = format!("change the suspension of stack {stack}");
+        let call = Call::new(Method::PATCH, format!("/stacks/{stack}/suspension"), operation).with_json(change);
+        self.fetch_json(call, StatusCode::OK).await
     }
 
     /// Removes an annotation from a stack.

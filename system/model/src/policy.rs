@@ -56,6 +56,34 @@ impl Suspension {
             Self::Agents(names) => names.iter().any(|name| name == agent),
         }
     }
+
+    /// Returns the suspension with the clusters of some agents, and without those of others. One of every cluster stays.
+    pub fn change(self, suspended: &[String], resumed: &[String]) -> Self {
+        let mut names = match self {
+            Self::Everywhere(true) => return self,
+            Self::Everywhere(false) => Vec::new(),
+            Self::Agents(names) => names,
+        };
+        names.extend_from_slice(suspended);
+        names.retain(|name| !resumed.contains(name));
+        names.sort();
+        names.dedup();
+        if names.is_empty() { Self::Everywhere(false) } else { Self::Agents(names) }
+    }
+
+    /// Returns the value of the annotation; `None` if the stack is suspended nowhere. The error says that it would not have this
+    /// meaning.
+    pub fn to_value(&self) -> Result<Option<String>, String> {
+        let value = match self {
+            Self::Everywhere(false) => return Ok(None),
+            Self::Everywhere(true) => "true".to_owned(),
+            Self::Agents(names) => names.join(","),
+        };
+        match parse_suspension(&value) {
+            Some(parsed) if parsed == *self => Ok(Some(value)),
+            _ => Err(format!("{value:?} is not a list of names of agents: a name has a comma or another meaning")),
+        }
+    }
 }
 
 /// Parsed value of a policy annotation.
@@ -148,6 +176,23 @@ fn parse_duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suspension_is_changed_by_the_names_of_agents() {
+        let agents = |names: &[&str]| Suspension::Agents(names.iter().map(|name| (*name).to_owned()).collect());
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        let nowhere = Suspension::Everywhere(false);
+        let both = nowhere.clone().change(&names(&["west", "east", "west"]), &[]);
+        assert_eq!((both.to_value(), &both), (Ok(Some("east,west".to_owned())), &agents(&["east", "west"])));
+        assert_eq!(both.clone().change(&names(&["south"]), &names(&["east"])), agents(&["south", "west"]));
+        assert_eq!(both.change(&[], &names(&["east", "west"])), nowhere);
+        assert_eq!(
+            (nowhere.to_value(), Suspension::Everywhere(true).to_value()),
+            (Ok(None), Ok(Some("true".to_owned())))
+        );
+        assert_eq!(Suspension::Everywhere(true).change(&[], &names(&["east"])), Suspension::Everywhere(true));
+        assert!(agents(&["a,b"]).to_value().is_err() && agents(&["true"]).to_value().is_err());
+    }
 
     #[test]
     fn a_time_limit_has_a_unit_and_is_at_most_a_day() {

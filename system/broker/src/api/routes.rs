@@ -13,8 +13,8 @@ use super::http::openapi::{self, Document};
 use super::http::route::{Role, Roles, Route, Tag, delete, get, patch, post, put};
 use super::resources::{
     admins, agents, approvals, audit, config, events, fleet, generators, health_reports, history, keys, labels,
-    named_events, overview, policies, probes, proposals, revisions, stack_status, stacks, target_state, targets,
-    webhook_deliveries, webhooks,
+    named_events, overview, policies, probes, proposals, revisions, stack_status, stacks, suspension, target_state,
+    targets, webhook_deliveries, webhooks,
 };
 
 /// Base path of the API.
@@ -378,6 +378,14 @@ fn stack_routes() -> Vec<Route> {
             "Deletes a stack; every agent that received it receives a removal",
             stacks::delete,
         ),
+        patch(
+            "/stacks/{id}/suspension",
+            ADMIN_GENERATOR,
+            "change_stack_suspension",
+            "Suspends the stack on the clusters of some agents, or writes it there again, and returns all of them",
+            suspension::change,
+        )
+        .with_errors(&[422]),
         get(
             "/stacks/{id}/deployment-objects",
             ADMIN_GENERATOR,

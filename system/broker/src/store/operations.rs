@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use sindri_model::policy::Suspension;
 use sindri_model::wire::{
     Admin, Agent, AgentAnnotation, AgentEvent, AgentGeneratorRegistration, AgentLabel, AgentProposal, AgentTarget,
     Approval, ApprovalRequest, ApprovalState, AuditLog, CreatedProposal, DeploymentHealthResponse, DeploymentObject,
     Generator, HealthStatusUpdate, NamedEvent, PakSummary, PlanReport, RevisionSummary, Stack, StackAnnotation,
-    StackHealthResponse, StackLabel, StackPolicy, StackStatusReport, TargetVersion, UpdateAgentRequest,
-    UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
+    StackHealthResponse, StackLabel, StackPolicy, StackStatusReport, SuspensionChange, TargetVersion,
+    UpdateAgentRequest, UpdateGeneratorRequest, UpdateStackRequest, WebhookDelivery, WebhookResponse,
 };
 use sindri_model::{
     AdminId, AgentId, ApprovalId, DeliveryId, Epoch, EventId, GeneratorId, PakDigest, ProposalId, RevisionId, Sequence,
@@ -279,6 +280,9 @@ operations! {
     /// Adds an annotation to a stack, or replaces its value.
     Write set_stack_annotation(context: WriteContext, annotation: StackAnnotation) -> StackAnnotation
         = assignments::labels::set_annotation_of_stack;
+    /// Changes the clusters on which a stack is suspended, and returns all of them. No other change comes between.
+    Write change_suspension(context: WriteContext, stack: StackId, change: SuspensionChange) -> Suspension
+        = assignments::suspension::change;
     /// Removes an annotation from a stack.
     Write remove_stack_annotation(context: WriteContext, stack: StackId, key: String) -> ()
         = assignments::labels::remove_annotation_from_stack;

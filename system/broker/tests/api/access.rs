@@ -90,6 +90,7 @@ const ROUTES: &[Route] = &[
     route(Method::POST, "/stacks/{id}/annotations", "Ag", 201),
     route(Method::PUT, "/stacks/{id}/annotations/{key}", "Ag", 200),
     route(Method::DELETE, "/stacks/{id}/annotations/{key}", "Ag", 204),
+    route(Method::PATCH, "/stacks/{id}/suspension", "Ag", 200),
     route(Method::GET, "/stacks/{id}/deployment-objects", "Arg", 200),
     route(Method::POST, "/stacks/{id}/deployment-objects", "Ag", 201),
     route(Method::GET, "/stacks/{id}/events", "Arag", 200),

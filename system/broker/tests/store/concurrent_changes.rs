@@ -10,9 +10,9 @@ use sindri_broker::{Broker, EncryptionKey, Sender, TargetPolicy, WebhookSettings
 use sindri_model::{Clock, Pak};
 use tower::ServiceExt;
 
-use crate::support::{World, at, contracts, entropy};
+use crate::support::{ALL, World, at, contracts, entropy};
 
-contracts!(concurrent_changes_of_different_fields_all_survive);
+contracts!(concurrent_changes_of_different_fields_all_survive, concurrent_suspensions_on_several_clusters_all_survive,);
 
 const ROUNDS: usize = 25;
 
@@ -62,7 +62,7 @@ fn changes(resource: &str, round: usize) -> Vec<Value> {
         "/agents" => vec![
             json!({"name": text}),
             json!({"cluster_name": text}),
-            json!({"status": if round % 2 == 0 { "ACTIVE" } else { "INACTIVE" }}),
+            json!({"status": if round.is_multiple_of(2) { "ACTIVE" } else { "INACTIVE" }}),
         ],
         "/generators" => {
             vec![json!({"name": text}), json!({"description": text}), json!({"is_active": round % 2 == 1})]
@@ -95,4 +95,28 @@ async fn concurrent_changes_of_different_fields_all_survive(world: World) {
             }
         }
     }
+}
+
+async fn concurrent_suspensions_on_several_clusters_all_survive(world: World) {
+    world.add_agents::<1>().await;
+    let stack = world.add_stack("web").await;
+    let api = Api::new(&world).await;
+    let path = format!("/stacks/{stack}/suspension");
+    for round in 0..ROUNDS {
+        // Each round suspends the clusters of the next agents, and resumes those of the round before.
+        let change = |number: usize| json!({"suspend": [format!("{round}-{number}")], "resume": [format!("{}-{number}", round.wrapping_sub(1))]});
+        let changes: Vec<Value> = (0..5).map(change).collect();
+        join_all(changes.iter().map(|change| api.call(Method::PATCH, &path, change))).await;
+        let suspension = api.call(Method::PATCH, &path, &json!({})).await;
+        let expected: Vec<String> = (0..5).map(|number| format!("{round}-{number}")).collect();
+        assert_eq!(suspension, json!({"everywhere": false, "agents": expected}), "round {round}");
+    }
+    let names: Vec<String> = (0..5).map(|number| format!("{}-{number}", ROUNDS - 1)).collect();
+    let resumed = api.call(Method::PATCH, &path, &json!({"resume": names})).await;
+    assert_eq!(resumed, json!({"everywhere": false, "agents": []}));
+    let annotations = world.store.list_stack_annotations(stack, ALL).await.unwrap();
+    assert_eq!(annotations.len(), 0, "a stack that is suspended nowhere has no annotation");
+    world.annotate_stack(stack, "sindri.dev/suspend", "true").await;
+    let everywhere = api.call(Method::PATCH, &path, &json!({"suspend": ["east"], "resume": ["west"]})).await;
+    assert_eq!(everywhere, json!({"everywhere": true, "agents": []}));
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use sindri_client::Client;
 use sindri_model::policy::{PolicyValue, SUSPEND_ANNOTATION, Suspension};
-use sindri_model::wire::{Agent, Stack};
+use sindri_model::wire::{Agent, Stack, StackSuspension, SuspensionChange};
 
 use crate::commands::labels::accept_missing;
 use crate::failure::Failure;
@@ -40,18 +40,15 @@ pub(crate) async fn suspend(session: &Session, arguments: &Suspend) -> Result<()
             "stack {name} is suspended on every cluster: nothing of it is written, and drift is reported"
         ));
     }
-    let added = find_names(client, &arguments.agents).await?;
-    let mut suspended = match read_suspension(client, &stack).await? {
-        Suspension::Everywhere(true) => {
-            return print(format!("stack {name} is suspended on every cluster already; nothing was changed"));
-        }
-        Suspension::Everywhere(false) => Vec::new(),
-        Suspension::Agents(names) => names,
-    };
-    suspended.extend(added);
-    let suspended = store(client, &stack, suspended).await?;
+    let change =
+        SuspensionChange { suspend: find_names(client, &arguments.agents).await?, ..SuspensionChange::default() };
+    let StackSuspension { everywhere, agents } = client.change_stack_suspension(stack.id, &change).await?;
+    if everywhere {
+        return print(format!("stack {name} is suspended on every cluster already; nothing was changed"));
+    }
     print(format!(
-        "stack {name} is suspended on the clusters of {suspended}: nothing of it is written there, and drift is reported"
+        "stack {name} is suspended on the clusters of {}: nothing of it is written there, and drift is reported",
+        agents.join(", ")
     ))
 }
 
@@ -65,28 +62,23 @@ pub(crate) async fn resume(session: &Session, arguments: &Resume) -> Result<(), 
         accept_missing(client.remove_stack_annotation(stack.id, SUSPEND_ANNOTATION).await)?;
         return print(format!("stack {name} is written again on every cluster"));
     }
-    let mut suspended = match read_suspension(client, &stack).await? {
-        Suspension::Everywhere(true) => {
-            return Err(Failure::Usage(format!(
-                "stack {name} is suspended on every cluster: name the agents on whose clusters it stays so with sindri stack \
-                 annotate {name} {SUSPEND_ANNOTATION}=AGENT,AGENT, or resume it without --agent"
-            )));
-        }
-        Suspension::Everywhere(false) => Vec::new(),
-        Suspension::Agents(names) => names,
-    };
-    for agent in &find_names(client, &arguments.agents).await? {
-        if !suspended.contains(agent) {
-            return Err(Failure::Usage(format!("stack {name} is not suspended on the cluster of {agent}")));
-        }
-        suspended.retain(|known| known != agent);
+    let change =
+        SuspensionChange { resume: find_names(client, &arguments.agents).await?, ..SuspensionChange::default() };
+    let before = read_suspension(client, &stack).await?;
+    if let Some(agent) = change.resume.iter().find(|agent| !before.includes(agent)) {
+        return Err(Failure::Usage(format!("stack {name} is not suspended on the cluster of {agent}")));
     }
-    if suspended.is_empty() {
-        accept_missing(client.remove_stack_annotation(stack.id, SUSPEND_ANNOTATION).await)?;
+    let StackSuspension { everywhere, agents } = client.change_stack_suspension(stack.id, &change).await?;
+    if everywhere {
+        return Err(Failure::Usage(format!(
+            "stack {name} is suspended on every cluster: name the agents on whose clusters it stays so with sindri stack \
+             annotate {name} {SUSPEND_ANNOTATION}=AGENT,AGENT, or resume it without --agent"
+        )));
+    }
+    if agents.is_empty() {
         return print(format!("stack {name} is written again on every cluster"));
     }
-    let suspended = store(client, &stack, suspended).await?;
-    print(format!("stack {name} is written again, except on the clusters of {suspended}"))
+    print(format!("stack {name} is written again, except on the clusters of {}", agents.join(", ")))
 }
 
 /// Returns the names of agents. The annotation has no other way to tell agents apart, so a name that several have is refused.
@@ -122,19 +114,4 @@ async fn read_suspension(client: &Client, stack: &Stack) -> Result<Suspension, F
             Err(Failure::Usage(format!("stack {} has an annotation that is not valid: {reason}", stack.name)))
         }
     }
-}
-
-/// Stores the names of the agents on whose clusters a stack is suspended, and returns them.
-async fn store(client: &Client, stack: &Stack, mut names: Vec<String>) -> Result<String, Failure> {
-    names.sort();
-    names.dedup();
-    let value = names.join(",");
-    let parsed = PolicyValue::parse(SUSPEND_ANNOTATION, &value);
-    if !matches!(parsed, Ok(Some(PolicyValue::Suspend(Suspension::Agents(parsed)))) if parsed == names) {
-        return Err(Failure::Usage(format!(
-            "{value:?} is not a list of names of agents: a name has a comma or another meaning"
-        )));
-    }
-    client.set_stack_annotation(stack.id, SUSPEND_ANNOTATION, &value).await?;
-    Ok(names.join(", "))
 }

@@ -177,6 +177,24 @@ fn an_annotation_that_is_set_again_takes_no_stack_away_and_a_rejected_value_leav
 }
 
 #[test]
+fn suspensions_on_several_clusters_at_once_are_all_kept() {
+    const AGENTS: [&str; 4] = ["east", "north", "south", "west"];
+    let broker = Broker::start();
+    for name in AGENTS {
+        broker.run_successfully(&["agent", "create", name, "--cluster", name]);
+    }
+    broker.run_successfully(&["stack", "create", "web"]);
+    for (command, expected) in [("suspend", Value::from(AGENTS.join(","))), ("resume", Value::Null)].repeat(3) {
+        std::thread::scope(|scope| {
+            for name in AGENTS {
+                scope.spawn(|| broker.run_successfully(&["stack", command, "web", "--agent", name]));
+            }
+        });
+        assert_eq!(show(&broker, "stack", "web")["annotations"]["sindri.dev/suspend"], expected, "{command}");
+    }
+}
+
+#[test]
 fn a_suspension_is_added_to_the_others_and_ends_for_one_agent() {
     let broker = Broker::start();
     for (name, cluster) in [("east", "prod"), ("west", "far"), ("twin", "one"), ("twin", "two")] {

@@ -58,7 +58,9 @@ pub use labels::{
 pub use overview::{
     AgentOverview, AssignmentState, AssignmentStatus, RevisionOverview, RevisionSummary, StackOverview, StatusOverview,
 };
-pub use policies::{DEPENDS_ON_ANNOTATION, POLICY_PREFIX, StackDependency, StackPolicy};
+pub use policies::{
+    DEPENDS_ON_ANNOTATION, POLICY_PREFIX, StackDependency, StackPolicy, StackSuspension, SuspensionChange,
+};
 pub use proposals::{
     AgentProposal, CreatedProposal, PROPOSALS_HEADER, PlanReport, PlanStatus, Proposal, ProposalRequest, ProposedPlan,
     cut_plan,

@@ -26,6 +26,28 @@ pub struct StackPolicy {
     pub depends_on: Vec<StackDependency>,
 }
 
+/// Request to suspend a stack on the clusters of some agents, or to write it there again. It changes no other cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SuspensionChange {
+    /// Names of the agents on whose clusters the stack is suspended.
+    #[serde(default)]
+    pub suspend: Vec<String>,
+    /// Names of the agents on whose clusters the stack is written again.
+    #[serde(default)]
+    pub resume: Vec<String>,
+}
+
+/// Clusters on which a stack is suspended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StackSuspension {
+    /// True if the stack is suspended on every cluster.
+    pub everywhere: bool,
+    /// Names of the agents on whose clusters it is suspended otherwise.
+    pub agents: Vec<String>,
+}
+
 /// A stack on which another one depends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

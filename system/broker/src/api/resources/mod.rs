@@ -27,6 +27,7 @@ mod stack_access;
 mod stack_state;
 pub(crate) mod stack_status;
 pub(crate) mod stacks;
+pub(crate) mod suspension;
 pub(crate) mod target_state;
 mod target_state_body;
 pub(crate) mod targets;

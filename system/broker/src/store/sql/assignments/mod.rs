@@ -6,5 +6,6 @@ pub(crate) mod dependencies;
 pub(crate) mod labels;
 pub(crate) mod matching;
 pub(crate) mod policies;
+pub(crate) mod suspension;
 pub(crate) mod target_state;
 pub(crate) mod targets;
