@@ -206,16 +206,6 @@ async fn a_key_is_accepted_with_and_without_the_scheme_bearer() {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_is_refused_where_it_would_have_no_effect() {
-    let fleet = Fleet::new().await;
-    let path = format!("/api/v1/agents/{}/rotate-pak", fleet.agent.0);
-    let request = Request::post(path).header("authorization", &fleet.api.admin).header("idempotency-key", "k1");
-    let response = fleet.api.send(request.body(axum::body::Body::from("{}")).unwrap()).await;
-    assert_eq!(response.expect_error(400), "idempotency_key_unsupported");
-    fleet.api.get(&fleet.agent.1, &format!("/agents/{}", fleet.agent.0)).await.expect_status(200);
-}
-
-#[tokio::test]
 async fn the_key_of_a_deleted_agent_is_rejected() {
     let fleet = Fleet::new().await;
     fleet.api.get(&fleet.agent.1, &format!("/agents/{}", fleet.agent.0)).await.expect_status(200);

@@ -18,6 +18,7 @@ mod fleet;
 mod fuzz;
 mod held_revisions;
 mod hostile_load;
+mod idempotency_keys;
 mod labels;
 mod large_lists;
 mod lists;

@@ -1,4 +1,7 @@
 //! Extractors of the context of a write: who makes it, when, from where, and, if it creates a record, with which idempotency key.
+//!
+//! An operation that creates a record with an id remembers the key. Of the others most have the same effect when they are repeated, and ignore
+//! it: clients send it with every request. A few would be carried out twice, and refuse it: to ignore it would promise that they are not.
 
 use axum::extract::FromRequestParts;
 use http::header::USER_AGENT;
@@ -23,11 +26,23 @@ impl FromRequestParts<Broker> for WriteContext {
 
     async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, ErrorResponse> {
         let Actor { holder, .. } = Actor::from_request_parts(parts, broker).await?;
+        Ok(read_context(parts, broker, holder, None))
+    }
+}
+
+/// Context of a write that a repetition carries out once more, and that remembers no idempotency keys.
+pub(crate) struct UnrepeatableContext(pub WriteContext);
+
+impl FromRequestParts<Broker> for UnrepeatableContext {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, ErrorResponse> {
+        let context = WriteContext::from_request_parts(parts, broker).await?;
         if parts.headers.contains_key(IDEMPOTENCY_KEY) {
-            let message = "this operation has no Idempotency-Key: only those that create a record have one";
+            let message = "this operation remembers no Idempotency-Key: a repeated request would be carried out again";
             return Err(ErrorResponse::bad_request("idempotency_key_unsupported", message));
         }
-        Ok(read_context(parts, broker, holder, None))
+        Ok(Self(context))
     }
 }
 
@@ -58,6 +73,10 @@ fn read_context(parts: &Parts, broker: &Broker, holder: KeyHolder, idempotency_k
 }
 
 impl DescribeRequest for WriteContext {
+    fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
+}
+
+impl DescribeRequest for UnrepeatableContext {
     fn describe(operation: &mut Operation, _schemas: &mut SchemaGenerator) {
         operation.errors.insert(400);
     }

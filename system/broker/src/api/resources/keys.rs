@@ -18,9 +18,10 @@ use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{OptionalJsonBody, PathParams};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::response::Created;
+use crate::api::http::write_context::UnrepeatableContext;
 use crate::broker::Broker;
 use crate::oidc::is_person_name;
-use crate::store::{KeyHolder, KeyRecord, KeyRotation, StoreError, WriteContext};
+use crate::store::{KeyHolder, KeyRecord, KeyRotation, StoreError};
 
 pub(crate) async fn list(
     State(broker): State<Broker>,
@@ -33,7 +34,7 @@ pub(crate) async fn list(
 pub(crate) async fn rotate_own_admin_key(
     State(broker): State<Broker>,
     sender: Sender,
-    context: WriteContext,
+    UnrepeatableContext(context): UnrepeatableContext,
     OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
 ) -> Result<Json<RotateAdminPakResponse>, ErrorResponse> {
     let KeyHolder::Admin(admin) = sender.actor.holder else { return Err(Denial::AdminRequired.into()) };
@@ -47,7 +48,7 @@ pub(crate) async fn rotate_admin_key(
     State(broker): State<Broker>,
     sender: Sender,
     PathParams(admin): PathParams<AdminId>,
-    context: WriteContext,
+    UnrepeatableContext(context): UnrepeatableContext,
     OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
 ) -> Result<Json<AdminWithPak>, ErrorResponse> {
     check_not_person(&broker, admin).await?;
@@ -60,7 +61,7 @@ pub(crate) async fn rotate_agent_key(
     State(broker): State<Broker>,
     sender: Sender,
     PathParams(agent): PathParams<AgentId>,
-    context: WriteContext,
+    UnrepeatableContext(context): UnrepeatableContext,
     OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
 ) -> Result<Json<RotateAgentPakResponse>, ErrorResponse> {
     sender.actor.check_admin_or_agent(agent)?;
@@ -73,7 +74,7 @@ pub(crate) async fn rotate_generator_key(
     State(broker): State<Broker>,
     sender: Sender,
     PathParams(generator): PathParams<GeneratorId>,
-    context: WriteContext,
+    UnrepeatableContext(context): UnrepeatableContext,
     OptionalJsonBody(request): OptionalJsonBody<RotatePakRequest>,
 ) -> Result<Created<CreateGeneratorResponse>, ErrorResponse> {
     sender.actor.check_admin_or_generator(generator, Denial::GeneratorNotOwned)?;

@@ -22,7 +22,7 @@ use crate::api::http::extract::{JsonBody, PathParams};
 use crate::api::http::large_list::{LargeList, LargeListResponse};
 use crate::api::http::pagination::ListParams;
 use crate::api::http::response::{Created, NoContent};
-use crate::api::http::write_context::CreateContext;
+use crate::api::http::write_context::{CreateContext, UnrepeatableContext};
 use crate::broker::Broker;
 use crate::event_types::EventType;
 use crate::store::{EncryptedParts, KeyHolder, StoreError, WebhookRecord, WriteContext};
@@ -277,7 +277,7 @@ pub(crate) async fn delete(
 pub(crate) async fn test(
     State(broker): State<Broker>,
     PathParams(webhook): PathParams<WebhookId>,
-    context: WriteContext,
+    UnrepeatableContext(context): UnrepeatableContext,
 ) -> Result<Json<TestWebhookResponse>, ErrorResponse> {
     Ok(Json(TestWebhookResponse { delivery_id: broker.store.queue_test_delivery(context, webhook).await? }))
 }
