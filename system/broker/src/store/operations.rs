@@ -28,6 +28,7 @@ use super::records::{
     StorePosition, StoredKey, StoredRevision, TargetState, WebhookRecord, WriteContext,
 };
 use super::sql::database::{Access, Database, SqlStore};
+use super::sql::reports::events::EventReport;
 use super::sql::stacks::submissions::Submission;
 use super::sql::{assignments, figures, fleet, reports, retention, shared, stacks, tables, webhooks};
 
@@ -77,6 +78,9 @@ macro_rules! operations {
             /// visible in their order.
             fn append_revision(&self, context: WriteContext, revision: NewRevision)
                 -> StoreFuture<'_, DeploymentObject>;
+            /// Records an event. If the agent has used its idempotency key before, nothing is recorded and the first
+            /// event is returned. The success of a removal confirms it.
+            fn record_event(&self, context: WriteContext, event: AgentEvent) -> StoreFuture<'_, AgentEvent>;
             $($(#[$doc])* fn $name(&self, $($arg: $type),*) -> StoreFuture<'_, $result>;)*
         }
 
@@ -115,6 +119,10 @@ macro_rules! operations {
                 revision: NewRevision,
             ) -> StoreFuture<'_, DeploymentObject> {
                 self.0.submit(Submission { context, revision })
+            }
+
+            fn record_event(&self, context: WriteContext, event: AgentEvent) -> StoreFuture<'_, AgentEvent> {
+                self.0.record_event(EventReport { context, event })
             }
 
             $(fn $name(&self, $($arg: $type),*) -> StoreFuture<'_, $result> {
@@ -157,6 +165,10 @@ macro_rules! operations {
                 revision: NewRevision,
             ) -> StoreFuture<'_, DeploymentObject> {
                 self.time(Access::Write, self.store.append_revision(context, revision))
+            }
+
+            fn record_event(&self, context: WriteContext, event: AgentEvent) -> StoreFuture<'_, AgentEvent> {
+                self.time(Access::Write, self.store.record_event(context, event))
             }
 
             $(fn $name(&self, $($arg: $type),*) -> StoreFuture<'_, $result> {
@@ -361,9 +373,6 @@ operations! {
     /// Returns true if a stack is, or once was, assigned to the agent.
     Read is_assigned(agent: AgentId, stack: StackId) -> bool = assignments::assigned::is_assigned;
 
-    /// Records an event. If the agent has used its idempotency key before, nothing is recorded and the first event is
-    /// returned. The success of a removal confirms it.
-    Write record_event(context: WriteContext, event: AgentEvent) -> AgentEvent = reports::events::record;
     /// Lists the events about a stack in their order: those of one agent, or of all.
     Read list_events_of_stack(stack: StackId, agent: Option<AgentId>, page: Page) -> Vec<AgentEvent>
         = reports::events::list_of_stack;

@@ -10,6 +10,7 @@ mod concurrent_changes;
 mod database_failures;
 mod database_tls;
 mod deliveries;
+mod events_together;
 mod fleet;
 mod keys;
 mod large_pages;

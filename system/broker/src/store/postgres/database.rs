@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use deadpool_postgres::Pool;
-use sindri_model::wire::DeploymentObject;
+use sindri_model::wire::{AgentEvent, DeploymentObject};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -23,10 +23,12 @@ use crate::store::operations::Store;
 use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
+use crate::store::sql::group::{Grouped, Pending};
 use crate::store::sql::observer_slot::ObserverSlot;
-use crate::store::sql::stacks::submissions::{PendingSubmission, Submission};
+use crate::store::sql::reports::events::EventReport;
+use crate::store::sql::stacks::submissions::Submission;
 
-/// Largest number of submissions that wait.
+/// Largest number of submissions, and of events, that wait.
 const QUEUE_MAX: usize = 16_384;
 
 /// A store in PostgreSQL.
@@ -43,7 +45,8 @@ impl From<PostgresStore> for Arc<dyn Store> {
 pub struct Postgres {
     pool: Pool,
     origin: Arc<Origin>,
-    submissions: mpsc::Sender<PendingSubmission>,
+    submissions: mpsc::Sender<Pending<Submission>>,
+    events: mpsc::Sender<Pending<EventReport>>,
     listener: NotificationListener,
     observer: ObserverSlot,
     cipher: CipherSlot,
@@ -53,7 +56,7 @@ pub struct Postgres {
 
 impl PostgresStore {
     /// Connects to the database at `url` with at most `connections` connections, and migrates it to the newest schema.
-    /// Submissions run in a task of this runtime.
+    /// Submissions and events run in a task of this runtime.
     pub async fn open(url: &str, connections: usize) -> Result<Self, PostgresError> {
         let (mut store, submitter) = Self::open_with_submitter(url, connections).await?;
         store.0.tasks.spawn(submitter.run());
@@ -61,7 +64,7 @@ impl PostgresStore {
     }
 
     /// Connects like [`PostgresStore::open`], and returns the submitter for its owner to run. On a runtime with a
-    /// thread of its own, the many responses that a submission awaits do not queue behind HTTP requests.
+    /// thread of its own, the many responses that a submission or an event awaits do not queue behind HTTP requests.
     pub async fn open_with_submitter(url: &str, connections: usize) -> Result<(Self, Submitter), PostgresError> {
         let (mut config, tls) = read_url(url)?;
         set_network_limits(&mut config);
@@ -72,19 +75,21 @@ impl PostgresStore {
         let mut first = pool.get().await.map_err(|error| PostgresError::from_connecting(&error))?;
         schema::migrate(&mut first).await?;
         drop(first);
-        let (submissions, pending) = mpsc::channel(QUEUE_MAX);
+        let (submissions, pending_submissions) = mpsc::channel(QUEUE_MAX);
+        let (events, pending_events) = mpsc::channel(QUEUE_MAX);
         let (observer, cipher) = (ObserverSlot::default(), CipherSlot::default());
         // A connection belongs to the runtime on which it was made, so the submitter has a pool of its own.
-        let submission_pool = create_pool(&config, &tls, 1, &origin)?;
         let submitter = Submitter {
-            pool: submission_pool,
+            pool: create_pool(&config, &tls, Submitter::CONNECTIONS, &origin)?,
             origin: origin.clone(),
-            pending,
+            submissions: pending_submissions,
+            events: pending_events,
             observer: observer.clone(),
             cipher: cipher.clone(),
         };
         let listener = NotificationListener::new(config, tls);
-        Ok((Self(Postgres { pool, origin, submissions, listener, observer, cipher, tasks: JoinSet::new() }), submitter))
+        let tasks = JoinSet::new();
+        Ok((Self(Postgres { pool, origin, submissions, events, listener, observer, cipher, tasks }), submitter))
     }
 
     /// Returns the system identifier and the timeline of the server, which differ after a restore or a failover. None
@@ -94,12 +99,14 @@ impl PostgresStore {
     }
 }
 
-impl Postgres {
-    async fn queue_submission(&self, submission: Submission) -> Result<DeploymentObject, StoreError> {
-        let (pending, result) = PendingSubmission::new(submission);
-        self.submissions.try_send(pending).map_err(|_| StoreError::Unavailable)?;
+/// Queues an operation and awaits its result.
+async fn run_in_group<G: Grouped>(queue: &mpsc::Sender<Pending<G>>, operation: G) -> Result<G::Output, StoreError> {
+    let call = async {
+        let (pending, result) = Pending::new(operation);
+        queue.try_send(pending).map_err(|_| StoreError::Unavailable)?;
         result.await.unwrap_or(Err(StoreError::Unavailable))
-    }
+    };
+    timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable))
 }
 
 impl Database for Postgres {
@@ -122,8 +129,11 @@ impl Database for Postgres {
     }
 
     fn submit(&self, submission: Submission) -> StoreFuture<'_, DeploymentObject> {
-        let call = self.queue_submission(submission);
-        Box::pin(async { timeout(CALL_MAX, call).await.unwrap_or(Err(StoreError::Unavailable)) })
+        Box::pin(run_in_group(&self.submissions, submission))
+    }
+
+    fn record_event(&self, report: EventReport) -> StoreFuture<'_, AgentEvent> {
+        Box::pin(run_in_group(&self.events, report))
     }
 
     fn usage(&self) -> DatabaseUsage {

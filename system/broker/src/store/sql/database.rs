@@ -1,7 +1,8 @@
 //! The interface between the operations and a database.
 
-use sindri_model::wire::DeploymentObject;
+use sindri_model::wire::{AgentEvent, DeploymentObject};
 
+use super::reports::events::EventReport;
 use super::shared::session::Session;
 use super::stacks::submissions::Submission;
 use crate::store::bundle_cipher::BundleCipher;
@@ -28,6 +29,8 @@ pub(crate) trait Database: Send + Sync + 'static {
     fn transact<T: Send + 'static>(&self, access: Access, operation: Operation<T>) -> StoreFuture<'_, T>;
     /// Runs a submission, in one transaction with others that wait at the same time.
     fn submit(&self, submission: Submission) -> StoreFuture<'_, DeploymentObject>;
+    /// Records an event, in one transaction with others that wait at the same time.
+    fn record_event(&self, report: EventReport) -> StoreFuture<'_, AgentEvent>;
     /// Returns the use of the database's resources.
     fn usage(&self) -> DatabaseUsage;
     /// Sets the observer of the changes that are committed here.

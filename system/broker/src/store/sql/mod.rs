@@ -12,6 +12,7 @@ pub(super) mod cipher_slot;
 pub(super) mod database;
 pub(super) mod figures;
 pub(super) mod fleet;
+pub(super) mod group;
 pub(super) mod observer_slot;
 pub(super) mod reports;
 pub(super) mod retention;

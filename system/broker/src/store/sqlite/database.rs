@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use sindri_model::wire::DeploymentObject;
+use sindri_model::wire::{AgentEvent, DeploymentObject};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
@@ -21,8 +21,10 @@ use crate::store::operations::Store;
 use crate::store::records::{ChangeObserver, DatabaseUsage, RestoreEvidence, StoreError, StoreFuture};
 use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::{Access, Database, Operation, SqlStore};
+use crate::store::sql::group::{Pending, run_one};
 use crate::store::sql::observer_slot::ObserverSlot;
-use crate::store::sql::stacks::submissions::{PendingSubmission, Submission, append};
+use crate::store::sql::reports::events::EventReport;
+use crate::store::sql::stacks::submissions::Submission;
 
 /// Number of cached statements; more than this crate has.
 const STATEMENTS_CACHED: usize = 256;
@@ -190,13 +192,17 @@ impl Database for Sqlite {
     fn submit(&self, submission: Submission) -> StoreFuture<'_, DeploymentObject> {
         match &self.executor {
             Executor::Inline(..) => {
-                self.transact(Access::Write, Box::new(|session| Box::pin(append(session, submission))))
+                self.transact(Access::Write, Box::new(|session| Box::pin(run_one(session, submission))))
             }
             Executor::Thread(jobs) => Box::pin(async {
-                let (pending, result) = PendingSubmission::new(submission);
+                let (pending, result) = Pending::new(submission);
                 run_on_thread(jobs, Job::Submission(Box::new(pending)), result).await
             }),
         }
+    }
+
+    fn record_event(&self, report: EventReport) -> StoreFuture<'_, AgentEvent> {
+        self.transact(Access::Write, Box::new(|session| Box::pin(run_one(session, report))))
     }
 
     fn usage(&self) -> DatabaseUsage {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
+use sindri_model::wire::DeploymentObject;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -13,8 +14,9 @@ use super::session::SqliteSession;
 use crate::store::records::StoreError;
 use crate::store::sql::cipher_slot::CipherSlot;
 use crate::store::sql::database::Operation;
+use crate::store::sql::group::{Caller, Grouped, Pending, send_results};
 use crate::store::sql::observer_slot::ObserverSlot;
-use crate::store::sql::stacks::submissions::{PendingSubmission, SubmissionResult, append_all, send_results};
+use crate::store::sql::stacks::submissions::Submission;
 
 /// Largest number of calls that share a transaction.
 const BATCH_MAX: usize = 64;
@@ -24,7 +26,7 @@ const WAIT_MAX: Duration = Duration::from_secs(8);
 /// A call that waits for the thread.
 pub(super) enum Job {
     Operation(Box<dyn QueuedTask>),
-    Submission(Box<PendingSubmission>),
+    Submission(Box<Pending<Submission>>),
 }
 
 /// A task with the callers that await its result.
@@ -64,19 +66,19 @@ impl<T: Send> QueuedTask for OperationCall<T> {
 
 /// Submissions that are next to each other in the queue: one operation for all that are awaited.
 struct SubmissionCalls {
-    pending: Vec<PendingSubmission>,
+    pending: Vec<Pending<Submission>>,
     /// The operation, when it runs.
-    task: Option<Task<Vec<SubmissionResult>>>,
+    task: Option<Task<Vec<Result<DeploymentObject, StoreError>>>>,
     /// Callers of the operation.
-    callers: Vec<oneshot::Sender<SubmissionResult>>,
+    callers: Vec<Caller<Submission>>,
 }
 
 impl RunTask for SubmissionCalls {
     fn run(&mut self, session: &mut SqliteSession<'_>) -> bool {
         let awaited = std::mem::take(&mut self.pending).into_iter().filter(|pending| pending.is_awaited(WAIT_MAX));
-        let (submissions, callers) = awaited.map(|pending| (pending.submission, pending.caller)).unzip();
+        let (submissions, callers) = awaited.map(|pending| (pending.operation, pending.caller)).unzip();
         self.callers = callers;
-        self.task.insert(Task::new(Box::new(|session| Box::pin(append_all(session, submissions))))).run(session)
+        self.task.insert(Task::new(Box::new(|session| Submission::run_all(session, submissions)))).run(session)
     }
 
     fn revoke(&mut self, error: StoreError) {
@@ -90,7 +92,7 @@ impl QueuedTask for SubmissionCalls {
     fn send_result(self: Box<Self>) {
         // Callers of a batch that did not run learn it from their closed channels.
         if let Some(task) = self.task {
-            send_results(self.callers, task.into_result());
+            send_results::<Submission>(self.callers, task.into_result());
         }
     }
 }
@@ -121,7 +123,7 @@ fn merge_submissions(jobs: Vec<Job>) -> Vec<Box<dyn QueuedTask>> {
     tasks
 }
 
-fn submission_task(pending: Vec<PendingSubmission>) -> Option<Box<dyn QueuedTask>> {
+fn submission_task(pending: Vec<Pending<Submission>>) -> Option<Box<dyn QueuedTask>> {
     if pending.is_empty() { None } else { Some(Box::new(SubmissionCalls { pending, task: None, callers: Vec::new() })) }
 }
 

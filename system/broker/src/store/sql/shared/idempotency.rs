@@ -3,6 +3,7 @@
 //! A key belongs to one request: with another one it is refused. It is forgotten after [`KEY_TIME`].
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value as Json;
@@ -59,6 +60,11 @@ impl IdempotentRequest {
             Some((created, id)) if created == self.resource_type && has_same_content => Ok(id.to_owned()),
             _ => Err(StoreError::IdempotencyKeyMismatch),
         }
+    }
+
+    /// Returns the request as the first with its key, which has created a record.
+    pub(crate) fn to_first(&self, id: impl Display) -> FirstRequest {
+        FirstRequest { resource: format!("{} {id}", self.resource_type), digest: Some(self.digest.clone()) }
     }
 
     fn to_row(&self, id: &str) -> Vec<Value> {

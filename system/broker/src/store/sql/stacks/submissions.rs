@@ -3,17 +3,11 @@
 //! Everything is checked before anything but the counter is written, so that a rejected submission affects no other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use serde_json::{Value as Json, json};
-use sindri_model::wire::DeploymentObject;
-use sindri_model::{AgentId, Checksum, GeneratorId, Sequence, StackId};
-use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use crate::event_types::EventType;
-use crate::store::records::{KeyHolder, NewRevision, RecordKind, StoreError, WriteContext};
+use crate::store::records::{KeyHolder, NewRevision, RecordKind, StoreError, StoreFuture, WriteContext};
 use crate::store::sql::assignments::matching;
+use crate::store::sql::group::{Grouped, separate_error};
 use crate::store::sql::shared::audit::AuditEntry;
 use crate::store::sql::shared::idempotency::IdempotentRequest;
 use crate::store::sql::shared::lookup::require;
@@ -23,6 +17,9 @@ use crate::store::sql::shared::values::{Row, row};
 use crate::store::sql::shared::{audit, counter, idempotency, outbox};
 use crate::store::sql::tables::revisions;
 use crate::store::sql::tables::revisions::NumberedRevision;
+use serde_json::{Value as Json, json};
+use sindri_model::wire::DeploymentObject;
+use sindri_model::{AgentId, Checksum, GeneratorId, Sequence, StackId};
 
 const RESOURCE_TYPE: &str = "deployment_object";
 
@@ -33,50 +30,18 @@ pub(crate) struct Submission {
     pub revision: NewRevision,
 }
 
+impl Grouped for Submission {
+    type Output = DeploymentObject;
+
+    fn run_all(session: &mut dyn Session, operations: Vec<Self>) -> StoreFuture<'_, Vec<SubmissionResult>> {
+        Box::pin(append_all(session, operations))
+    }
+}
+
 /// Result of a submission.
-pub(crate) type SubmissionResult = Result<DeploymentObject, StoreError>;
+type SubmissionResult = Result<DeploymentObject, StoreError>;
 
-/// A submission whose caller awaits its result.
-pub(crate) struct PendingSubmission {
-    pub submission: Submission,
-    pub caller: oneshot::Sender<SubmissionResult>,
-    queued_at: Instant,
-}
-
-impl PendingSubmission {
-    pub(crate) fn new(submission: Submission) -> (Self, oneshot::Receiver<SubmissionResult>) {
-        let (caller, result) = oneshot::channel();
-        (Self { submission, caller, queued_at: Instant::now() }, result)
-    }
-
-    /// Returns true if the caller still waits. A submission whose caller got an error must not be appended later, after a newer
-    /// one.
-    pub(crate) fn is_awaited(&self, wait_max: Duration) -> bool {
-        !self.caller.is_closed() && self.queued_at.elapsed() < wait_max
-    }
-}
-
-/// Sends callers the results of their submissions, in the same order; if the database failed, its error to all of them.
-pub(crate) fn send_results(
-    callers: Vec<oneshot::Sender<SubmissionResult>>,
-    results: Result<Vec<SubmissionResult>, StoreError>,
-) {
-    let results = results.unwrap_or_else(|error| callers.iter().map(|_| Err(error.clone())).collect());
-    for (caller, result) in callers.into_iter().zip(results) {
-        // The caller may have stopped waiting; its submission is durable all the same.
-        let _ = caller.send(result);
-    }
-}
-
-/// Appends one revision.
-pub(crate) async fn append(session: &mut dyn Session, submission: Submission) -> SubmissionResult {
-    let result = append_all(session, vec![submission]).await?.pop();
-    result.unwrap_or_else(|| Err(failed("a submission has no result")))
-}
-
-/// Appends revisions, and returns as many results as submissions, in their order. An error is one of the database; then
-/// nothing was appended.
-pub(crate) async fn append_all(
+async fn append_all(
     session: &mut dyn Session,
     submissions: Vec<Submission>,
 ) -> Result<Vec<SubmissionResult>, StoreError> {
@@ -205,7 +170,10 @@ async fn find_created(
     created: Result<String, StoreError>,
 ) -> Result<SubmissionResult, StoreError> {
     match created {
-        Ok(id) => Ok(Ok(revisions::get(session, id.parse().map_err(failed)?).await?.revision)),
+        Ok(id) => {
+            let found = revisions::get(session, id.parse().map_err(failed)?).await;
+            separate_error(found.map(|found| found.revision))
+        }
         Err(mismatch) => Ok(Err(mismatch)),
     }
 }

@@ -1,13 +1,13 @@
 //! Rows of the table `agents`.
 
+use std::collections::BTreeMap;
+
 use sindri_model::AgentId;
 use sindri_model::wire::Agent;
 
 use crate::store::records::{Page, RecordKind, StoreError};
 use crate::store::sql::shared::lookup::{require, require_that};
-use crate::store::sql::shared::session::{
-    PipelinedQuery, Session, fetch_all, fetch_one, has_rows, read_all, single_column,
-};
+use crate::store::sql::shared::session::{PipelinedQuery, Session, fetch_all, fetch_one, has_rows, read_all};
 use crate::store::sql::shared::values::{Row, row, values};
 
 /// A query of the columns that [`read`] reads; the argument is the rest of the statement.
@@ -50,31 +50,42 @@ pub(crate) async fn check_reporter(
     agent: AgentId,
     process: Option<&str>,
 ) -> Result<(), StoreError> {
-    let rows = session.query_pipelined(vec![query_leader(agent)]).await?;
-    check_leader(rows.into_iter().flatten().collect(), agent, process)
+    let rows = session.query_pipelined(vec![query_leaders([agent])]).await?;
+    read_leaders(rows.into_iter().flatten().collect())?.check(agent, process)
 }
 
 /// Returns the process of an agent that has announced itself as the leader.
 pub(crate) async fn get_leader(session: &mut dyn Session, agent: AgentId) -> Result<Option<String>, StoreError> {
-    let rows = session.query_pipelined(vec![query_leader(agent)]).await?;
-    read_leader(rows.into_iter().flatten().collect(), agent)
+    let rows = session.query_pipelined(vec![query_leaders([agent])]).await?;
+    read_leaders(rows.into_iter().flatten().collect())?.get(agent).cloned()
 }
 
-fn read_leader(rows: Vec<Row>, agent: AgentId) -> Result<Option<String>, StoreError> {
-    let leader = read_all(rows, single_column::<Option<String>>)?.into_iter().next();
-    require(leader, RecordKind::Agent, agent)
+/// Processes of agents that have announced themselves as the leaders; agents that do not exist have no entry.
+pub(crate) struct Leaders(BTreeMap<AgentId, Option<String>>);
+
+/// Query for the leaders of agents; [`read_leaders`] reads its rows.
+pub(crate) fn query_leaders(agents: impl IntoIterator<Item = AgentId>) -> PipelinedQuery {
+    let sql = "WITH batch (agent_id) AS ({TEXT})
+               SELECT agents.id, leader FROM batch JOIN agents ON agents.id = batch.agent_id AND deleted_at IS NULL";
+    PipelinedQuery::Batch(sql, agents.into_iter().map(|agent| row![agent]).collect())
 }
 
-/// Query for the leader of an agent; [`check_leader`] reads its rows.
-pub(crate) fn query_leader(agent: AgentId) -> PipelinedQuery {
-    PipelinedQuery::Single("SELECT leader FROM agents WHERE id = ?1 AND deleted_at IS NULL", row![agent])
+pub(crate) fn read_leaders(rows: Vec<Row>) -> Result<Leaders, StoreError> {
+    let leaders = read_all(rows, |row| Ok((row.take()?, row.take()?)))?;
+    Ok(Leaders(leaders.into_iter().collect()))
 }
 
-/// Checks the rows of [`query_leader`] as [`check_reporter`] does.
-pub(crate) fn check_leader(rows: Vec<Row>, agent: AgentId, process: Option<&str>) -> Result<(), StoreError> {
-    match (read_leader(rows, agent)?, process) {
-        (Some(leader), Some(process)) if leader != process => Err(StoreError::OtherLeader(leader)),
-        _ => Ok(()),
+impl Leaders {
+    fn get(&self, agent: AgentId) -> Result<&Option<String>, StoreError> {
+        require(self.0.get(&agent), RecordKind::Agent, agent)
+    }
+
+    /// Checks a report as [`check_reporter`] does.
+    pub(crate) fn check(&self, agent: AgentId, process: Option<&str>) -> Result<(), StoreError> {
+        match (self.get(agent)?, process) {
+            (Some(leader), Some(process)) if leader != process => Err(StoreError::OtherLeader(leader.clone())),
+            _ => Ok(()),
+        }
     }
 }
 
