@@ -12,5 +12,6 @@ pub(crate) mod pods;
 pub(crate) mod policies;
 mod priority;
 pub(crate) mod quota;
+pub(crate) mod storage_class;
 pub(crate) mod volume_resize;
 pub(crate) mod webhooks;

@@ -1,8 +1,8 @@
-//! Admission of pods: the service account and its token, the priority, and default tolerations.
+//! Admission of pods: the service account with its token and secrets, the priority, and default tolerations.
 
 use serde_json::{Value, json};
 
-use super::priority::{apply_runtime_class, set_priority};
+use super::priority::{apply_runtime_class, keep_priority, set_priority};
 use crate::object::fields::{array_at, push, string_at};
 use crate::registry::resource::Resource;
 use crate::storage::ids::Ids;
@@ -42,18 +42,45 @@ pub(crate) fn admit_pod(
         account => account.to_owned(),
     };
     if requires_account {
-        if store.find("", "serviceaccounts", Some(&namespace), &account).is_none() {
+        let Some(found) = store.find("", "serviceaccounts", Some(&namespace), &account) else {
             return Err(format!(
                 "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
             ));
-        }
+        };
         spec["serviceAccountName"] = json!(account);
         spec["serviceAccount"] = json!(account);
+        take_account_settings(found, spec, &suffix);
     }
     set_priority(store, spec)?;
-    if requires_account && spec.get("automountServiceAccountToken") != Some(&json!(false)) {
-        mount_token(spec, &suffix);
+    tolerate_absent_nodes(spec);
+    apply_runtime_class(store, spec)
+}
+
+/// Gives a changed pod what every pod has, if the change leaves it out: its priority and the default tolerations.
+pub(crate) fn admit_changed_pod(resource: &Resource, live: &Value, pod: &mut Value) {
+    if !resource.is("", "pods") {
+        return;
     }
+    if let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) {
+        keep_priority(live, spec);
+        tolerate_absent_nodes(spec);
+    }
+}
+
+/// Mounts the token of its service account in a pod, unless one of both forbids it, and adds the account's secrets for images
+/// to a pod that has none.
+fn take_account_settings(account: &Value, spec: &mut Value, suffix: &str) {
+    let mounts = |object: &Value| object.get("automountServiceAccountToken").and_then(Value::as_bool);
+    if mounts(spec).or_else(|| mounts(account)).unwrap_or(true) {
+        mount_token(spec, suffix);
+    }
+    if array_at(spec, "/imagePullSecrets").is_empty() && !array_at(account, "/imagePullSecrets").is_empty() {
+        spec["imagePullSecrets"] = account["imagePullSecrets"].clone();
+    }
+}
+
+/// Adds the tolerations that let a pod stay for five minutes on a node that is not ready or not reachable.
+fn tolerate_absent_nodes(spec: &mut Value) {
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let toleration = json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300});
         let known = array_at(spec, "/tolerations").iter().any(|known| string_at(known, "/key") == key);
@@ -61,7 +88,6 @@ pub(crate) fn admit_pod(
             push(spec, "tolerations", toleration);
         }
     }
-    apply_runtime_class(store, spec)
 }
 
 /// Mounts the token in every container that mounts nothing at its path. After a webhook added containers, the volume exists.

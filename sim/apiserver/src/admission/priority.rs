@@ -1,4 +1,4 @@
-//! Priorities and runtime classes of new pods.
+//! Priorities and runtime classes of pods.
 
 use serde_json::{Value, json};
 
@@ -34,6 +34,16 @@ pub(super) fn set_priority(store: &Store, spec: &mut Value) -> Result<(), String
     spec["priority"] = json!(priority.value);
     spec["preemptionPolicy"] = json!(priority.preemption_policy);
     Ok(())
+}
+
+/// Gives a changed pod the priority that it has, unless the change sets it.
+pub(super) fn keep_priority(live: &Value, spec: &mut Value) {
+    for field in ["priority", "preemptionPolicy"] {
+        let (known, given) = (value_at(live, &format!("/spec/{field}")), value_at(spec, &format!("/{field}")));
+        if let (Some(known), None | Some(Value::Null)) = (known, given) {
+            spec[field] = known.clone();
+        }
+    }
 }
 
 fn find_priority(store: &Store, name: &str) -> Result<Priority, String> {

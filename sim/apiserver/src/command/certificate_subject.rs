@@ -76,7 +76,7 @@ mod tests {
         let request = params.serialize_request(&key).expect("a request");
         let certificate = CertificateParams::default().self_signed(&key).expect("a certificate");
         let copied = with_subject_of(request.der(), certificate.der(), &key).expect("a certificate");
-        let subject = Subject::of_certificate(&copied).expect("a subject");
+        let subject = Subject::from_certificate(&copied).expect("a subject");
         assert_eq!((subject.user.as_str(), subject.groups), ("jane", vec!["dev".to_owned(), "ops".to_owned()]));
         assert!(with_subject_of(b"", certificate.der(), &key).is_none());
         assert!(with_subject_of(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff], certificate.der(), &key).is_none());

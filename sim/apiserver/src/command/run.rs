@@ -58,5 +58,5 @@ pub(super) fn wall_clock() -> Timestamp {
 pub(super) fn random_token() -> Result<String, StartError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| StartError::Runtime(std::io::Error::other(error.to_string())))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }

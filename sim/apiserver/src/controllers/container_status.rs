@@ -10,10 +10,9 @@ pub(super) fn base_status(pod: &Value, container: &Value, restarts: i64) -> Valu
     let image = string_at(container, "/image");
     let unique = Sha256::digest(format!("{}/{}/{restarts}", uid(pod), string_at(container, "/name")).as_bytes());
     let digest = Sha256::digest(image.as_bytes());
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     json!({
-        "name": container["name"], "image": image, "imageID": format!("{image}@sha256:{}", hex(&digest)),
-        "containerID": format!("containerd://{}", hex(&unique)), "restartCount": restarts,
+        "name": container["name"], "image": image, "imageID": format!("{image}@sha256:{}", hex::encode(digest)),
+        "containerID": format!("containerd://{}", hex::encode(unique)), "restartCount": restarts,
         "ready": false, "started": false, "lastState": {}, "state": {},
     })
 }

@@ -165,7 +165,7 @@ where
     // A client whose handshake fails or takes too long is not served.
     let Ok(Ok(stream)) = shaken else { return };
     let session = stream.get_ref().1;
-    let subject = session.peer_certificates().and_then(|chain| Subject::of_certificate(chain.first()?));
+    let subject = session.peer_certificates().and_then(|chain| Subject::from_certificate(chain.first()?));
     if session.alpn_protocol() == Some(HTTP_2) {
         let service = service_fn(move |request| respond(front.clone(), subject.clone(), request, None));
         http_2::serve_connection(stream, service).await;

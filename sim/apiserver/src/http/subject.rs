@@ -22,7 +22,7 @@ const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 impl Subject {
     /// Reads the subject of a certificate in DER. `None` if it has none.
     #[must_use]
-    pub fn of_certificate(der: &[u8]) -> Option<Self> {
+    pub fn from_certificate(der: &[u8]) -> Option<Self> {
         let (_, certificate, _) = element(der).filter(|(tag, ..)| *tag == SEQUENCE)?;
         let (_, mut fields, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
         if let Some((VERSION, _, rest)) = element(fields) {
@@ -90,14 +90,14 @@ mod tests {
         wanted.distinguished_name = names;
         let key = rcgen::KeyPair::generate().expect("a key");
         let certificate = wanted.self_signed(&key).expect("a certificate");
-        let subject = Subject::of_certificate(certificate.der()).expect("a subject");
+        let subject = Subject::from_certificate(certificate.der()).expect("a subject");
         assert_eq!(subject, Subject { user: "admin".to_owned(), groups: vec!["system:masters".to_owned()] });
     }
 
     #[test]
     fn an_invalid_certificate_has_no_subject() {
-        assert_eq!(Subject::of_certificate(b""), None);
-        assert_eq!(Subject::of_certificate(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
-        assert_eq!(Subject::of_certificate(&[0x30, 0x03, 0x30, 0x01, 0x02]), None);
+        assert_eq!(Subject::from_certificate(b""), None);
+        assert_eq!(Subject::from_certificate(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+        assert_eq!(Subject::from_certificate(&[0x30, 0x03, 0x30, 0x01, 0x02]), None);
     }
 }

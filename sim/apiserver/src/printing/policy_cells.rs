@@ -1,4 +1,4 @@
-//! Table cells of cluster policies: role bindings, priority classes, API services, flow schemas and service addresses.
+//! Table cells of policies: role bindings, quotas, priority classes, API services, flow schemas and service addresses.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ pub(crate) fn row(kind: &str, now: Timestamp, object: &Value) -> Option<Vec<Valu
             let is_default = value_at(object, "/globalDefault") == Some(&json!(true));
             vec![object["value"].clone(), json!(is_default), old, object["preemptionPolicy"].clone()]
         }
+        "ResourceQuota" => quota(object, old),
         "ServiceCIDR" => {
             let ranges: Vec<&str> = array_at(object, "/spec/cidrs").iter().filter_map(Value::as_str).collect();
             vec![json!(ranges.join(",")), old]
@@ -46,6 +47,20 @@ fn role_binding(binding: &Value, old: Value) -> Vec<Value> {
         json!(names.join(", "))
     };
     vec![json!(role), old, subjects("User"), subjects("Group"), subjects("ServiceAccount")]
+}
+
+/// Returns what is used of each amount, first of requests and numbers of objects, then of limits.
+fn quota(quota: &Value, old: Value) -> Vec<Value> {
+    let hard = value_at(quota, "/status/hard").and_then(Value::as_object);
+    let amounts = |of_limits: bool| {
+        let amounts = hard.into_iter().flatten().filter(|(name, _)| name.starts_with("limits.") == of_limits);
+        let shown = amounts.map(|(name, hard)| {
+            let used = quota["status"]["used"][name].as_str().unwrap_or("0");
+            format!("{name}: {used}/{}", hard.as_str().unwrap_or_default())
+        });
+        json!(shown.collect::<Vec<_>>().join(", "))
+    };
+    vec![amounts(false), amounts(true), old]
 }
 
 fn api_service(service: &Value, old: Value) -> Vec<Value> {

@@ -298,7 +298,7 @@ fn format_body_start(body: &Bytes) -> String {
     if body.starts_with(b"{") {
         return format_text_start(body);
     }
-    let digits: String = body.iter().take(SHOWN_BYTES_MAX).map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex::encode(&body[..body.len().min(SHOWN_BYTES_MAX)]);
     if body.len() > SHOWN_BYTES_MAX { format!("{digits} ...") } else { digits }
 }
 

@@ -17,7 +17,9 @@ use crate::admission::namespace_lifecycle::{check_crd_not_terminating, check_nam
 use crate::admission::pod_security::{enforce_level, level_warning};
 use crate::admission::pods::{admit_pod, lacks_default_account};
 use crate::admission::quota::quota_violation;
+use crate::admission::storage_class::set_default_class;
 use crate::admission::webhooks::mutating::MutatingRounds;
+use crate::auth::escalation::RbacWrite;
 use crate::http::error::ApiError;
 use crate::object::fields::{is_deleting, metadata, string_at};
 use crate::object::stored::Stored;
@@ -81,6 +83,7 @@ fn create_admitted(
     let empty_values = normalize(request, &mut object);
     let mut object = track_creator(request, options, verb, object)?;
     let name = admit_mutations(state, request, options, (name, is_named), &mut object, notices)?;
+    check_escalation(&state.store, request, &name, &object)?;
     prepare(state, request, options, &mut object);
     check_allocation(&state.store, request, &object)?;
     validate_object(request, None, &object, Vec::new(), &empty_values)?;
@@ -112,6 +115,7 @@ fn admit_mutations(
     let mut rounds = MutatingRounds::default();
     loop {
         admit_new_pod(state, request, &name, object)?;
+        set_default_class(&state.store, &request.target.resource, object);
         admit_limits(&state.store, request, &name, object)?;
         pass_uncalled(request, mutate_created(state, request, options, shown, object, &mut rounds, notices))?;
         if !rounds.begin_next() {
@@ -258,6 +262,27 @@ pub(crate) fn admit_security(
         Some(reason) => Err(ApiError::forbidden(resource, name, &reason)),
         None => Ok(level_warning(store, resource, namespace, object).into_iter().collect()),
     }
+}
+
+/// Returns an error if the user grants permissions that the user does not have.
+pub(crate) fn check_escalation(
+    store: &Store,
+    request: &ResourceRequest<'_>,
+    name: &str,
+    object: &Value,
+) -> Result<(), ApiError> {
+    if request.controller.is_some() {
+        return Ok(());
+    }
+    let write = RbacWrite {
+        user: &request.user,
+        resource: &request.target.resource,
+        namespace: request.namespace.as_deref().unwrap_or_default(),
+        requested_name: &request.name,
+        name,
+        object,
+    };
+    write.check_escalation(store)
 }
 
 /// Checks the quotas of the namespace.

@@ -8,7 +8,7 @@ use sindri_merge::{Writer, track_update};
 use super::admit::{mutate_updated, validate_write};
 use super::body::DecodedBody;
 use super::convert_by_webhook::convert_to_storage;
-use super::create::{admit_security, check_allocation, create};
+use super::create::{admit_security, check_allocation, check_escalation, create};
 use super::normalize::{normalize, validate_object};
 use super::read::find_live;
 use super::resource_request::{Options, ResourceRequest, WriteResult};
@@ -16,6 +16,7 @@ use super::{manager_versions, object_parts};
 use crate::admission::certificates::may_use_signer;
 use crate::admission::limit_range::limit_violation;
 use crate::admission::pod_security::is_significant_update;
+use crate::admission::pods::admit_changed_pod;
 use crate::admission::quota::quota_violation;
 use crate::admission::volume_resize::resize_violation;
 use crate::http::error::ApiError;
@@ -115,9 +116,15 @@ fn update_admitted(
         metadata(&mut object).insert("managedFields".to_owned(), json!([]));
     }
     let mut object = if verb == Verb::Apply { object } else { track_writer(request, options, &live, ignored, object)? };
+    if request.subresource.is_empty() {
+        admit_changed_pod(&request.target.resource, &live, &mut object);
+    }
     if mutate_updated(state, request, options, (&live, &absent), &mut object, warnings)? {
         request.check_place(&object)?;
         restore_server_fields(request, &live, &mut object);
+    }
+    if !changes_only_garbage_collection(&live, &object) {
+        check_escalation(&state.store, request, &request.name, &object)?;
     }
     prepare(state, request, options, &live, &mut object)?;
     increment_generation(request, &live, &empty_values, &mut object);
@@ -130,6 +137,12 @@ fn update_admitted(
     admit(state, request, options, &live, &object, warnings)?;
     let object = to_storage_version(&state.store, request, stored, object)?;
     Ok(store_update(state, request, options, verb, stored, object))
+}
+
+/// True if an update changes nothing but what decides about the removal of the object.
+fn changes_only_garbage_collection(live: &Value, object: &Value) -> bool {
+    const REMOVAL: [&str; 3] = ["finalizers", "managedFields", "ownerReferences"];
+    are_equal_but(live, object, &["metadata"]) && are_equal_but(&live["metadata"], &object["metadata"], &REMOVAL)
 }
 
 /// Returns the metadata of the request that the server ignores, but whose ownership the writer takes.

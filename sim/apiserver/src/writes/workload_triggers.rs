@@ -43,7 +43,7 @@ fn delay_of(state: &ServerState, workload: Workload) -> SignedDuration {
     }
 }
 
-/// Delay of the removal of pods after that of their node, as in the real controller.
+/// Delay of the removal of pods without their node, as in the real controller.
 const POD_CLEANUP_DELAY: SignedDuration = SignedDuration::from_secs(40);
 
 /// Schedules the removal of the pods of a removed node.
@@ -184,6 +184,9 @@ fn schedule_kubelet(state: &mut ServerState, now: Timestamp, event: &Event) {
             } else if has_changed("/spec/nodeName")
                 || has_changed(&format!("/metadata/annotations/{}", OUTCOME_ANNOTATION.replace('/', "~1")))
             {
+                if state.store.find("", "nodes", None, string_at(pod, "/spec/nodeName")).is_none() {
+                    schedule_workload(state, now, Workload::PodCleanup, StoredKey::clone(&key));
+                }
                 schedule_workload(state, now, Workload::Kubelet, key);
             } else if has_changed("/spec/ephemeralContainers")
                 || !array_at(pod, "/spec/readinessGates").is_empty() && has_changed("/status/conditions")

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::subjects::{containers, context, list, names_of, offenders, pod_context, quoted, sorted_set};
-use super::violation;
+use super::subjects::{containers, context, list, names_of, offenders, pod_context, quoted, sorted_set, violation};
 use crate::object::fields::{array_at, string_at, value_at};
 
 const CAPABILITIES: [&str; 13] = [

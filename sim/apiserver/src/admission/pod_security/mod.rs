@@ -22,11 +22,6 @@ const TEMPLATES: [(&str, &str, &str); 8] = [
     ("", "replicationcontrollers", "/spec/template"),
 ];
 
-/// One violation of a level, such as `host namespaces (hostPID=true)`.
-fn violation(reason: &str, detail: &str) -> String {
-    format!("{reason} ({detail})")
-}
-
 /// Returns the reason for which the namespace of a new pod forbids it.
 pub(crate) fn enforce_level(
     store: &Store,
@@ -74,13 +69,18 @@ pub(crate) fn is_significant_update(live: &Value, pod: &Value) -> bool {
 fn violations(store: &Store, namespace: Option<&str>, mode: &str, pod: &Value) -> Option<String> {
     let namespace = store.find("", "namespaces", None, namespace?)?;
     let label = |name: &str| string_at(namespace, &format!("/metadata/labels/pod-security.kubernetes.io~1{name}"));
-    let level = label(mode);
+    // A namespace that says nothing about warnings has those of the level that it enforces.
+    let label = |suffix: &str| match label(&format!("{mode}{suffix}")) {
+        "" => label(&format!("enforce{suffix}")),
+        own => own,
+    };
+    let level = label("");
     let violations = match level {
         "baseline" => baseline::violations(pod, true),
         "restricted" => [baseline::violations(pod, false), restricted::violations(pod)].concat(),
         _ => return None,
     };
-    let version = match label(&format!("{mode}-version")) {
+    let version = match label("-version") {
         "" => "latest",
         version => version,
     };

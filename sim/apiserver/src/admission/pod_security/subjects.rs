@@ -50,3 +50,8 @@ pub(super) fn offenders(is_pod: bool, containers: &[&str]) -> Option<String> {
 pub(super) fn sorted_set<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     words.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
+
+/// One violation of a level, such as `host namespaces (hostPID=true)`.
+pub(super) fn violation(reason: &str, detail: &str) -> String {
+    format!("{reason} ({detail})")
+}

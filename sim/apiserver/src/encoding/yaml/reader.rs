@@ -12,7 +12,7 @@ use super::lines;
 
 /// Parses one JSON document.
 pub(crate) fn read_json(body: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(body).map_err(|error| as_go(body, &error))
+    serde_json::from_slice(body).map_err(|error| to_go_error(body, &error))
 }
 
 /// Parses one JSON document, and returns its repeated fields, of which the last is used.
@@ -21,7 +21,7 @@ pub(crate) fn read_json_with_duplicates(body: &[u8]) -> Result<(Value, Vec<Strin
     let mut reader = serde_json::Deserializer::from_slice(body);
     let mut place = String::new();
     let value = Noting { duplicates: &mut duplicates, place: &mut place }.deserialize(&mut reader);
-    let value = value.and_then(|value| reader.end().map(|()| value)).map_err(|error| as_go(body, &error))?;
+    let value = value.and_then(|value| reader.end().map(|()| value)).map_err(|error| to_go_error(body, &error))?;
     Ok((value, duplicates))
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn read_yaml_with_duplicates(body: &[u8]) -> Result<(Value, Vec<Strin
 }
 
 /// Returns the message of Go's parser for an error of this one.
-fn as_go(body: &[u8], error: &serde_json::Error) -> String {
+fn to_go_error(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }

@@ -1,6 +1,7 @@
 //! Decodes an object of a built-in kind as Go does: unknown fields are dropped and reported, and a value of the wrong type is
 //! an error with Go's message.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use base64::Engine;
@@ -64,7 +65,7 @@ impl<'a> Decoder<'a> {
             (ValueType::List, Value::Array(list)) => self.decode_list(schema_type, list),
             (ValueType::Boolean, Value::Bool(_)) | (ValueType::Number, Value::Number(_)) => Ok(()),
             (ValueType::Integer, Value::Number(number)) => self.check_integer(schema_type, number),
-            (ValueType::String, Value::String(text)) => check_string(schema_type, text),
+            (ValueType::String, Value::String(text)) => decode_string(schema_type, text),
             (ValueType::IntOrString, Value::String(_)) => Ok(()),
             (ValueType::IntOrString, Value::Number(number)) if number.is_i64() => Ok(()),
             (ValueType::Quantity, Value::String(text)) => canonical_quantity(text).map(|canonical| *text = canonical),
@@ -159,16 +160,28 @@ fn replace_null_by_zero(schema_type: &SchemaType, value: &mut Value) {
     }
 }
 
-fn check_string(schema_type: &SchemaType, text: &str) -> Result<(), String> {
-    if schema_type.format == "byte" {
-        STANDARD.decode(text).map_err(|_| format!("illegal base64 data at input byte {}", first_illegal_byte(text)))?;
+/// Checks a string; Base64 may have line breaks, which are removed.
+fn decode_string(schema_type: &SchemaType, text: &mut String) -> Result<(), String> {
+    if schema_type.format != "byte" {
+        return Ok(());
+    }
+    let is_broken = text.contains(LINE_BREAKS);
+    let joined = if is_broken { Cow::Owned(text.replace(LINE_BREAKS, "")) } else { Cow::Borrowed(text.as_str()) };
+    STANDARD
+        .decode(joined.as_ref())
+        .map_err(|_| format!("illegal base64 data at input byte {}", first_illegal_byte(text)))?;
+    if is_broken {
+        *text = joined.into_owned();
     }
     Ok(())
 }
 
+/// Characters that Go's base64 decoder skips.
+const LINE_BREAKS: [char; 2] = ['\r', '\n'];
+
 /// Returns the position at which Go's base64 decoder stops: the first character outside the alphabet, or the end.
 pub(crate) fn first_illegal_byte(text: &str) -> usize {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'\r' | b'\n');
     let end = text.trim_end_matches('=').len();
     text.bytes().take(end).position(|byte| !legal(byte)).unwrap_or(end / 4 * 4)
 }

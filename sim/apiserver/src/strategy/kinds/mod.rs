@@ -2,6 +2,7 @@
 
 mod certificate_signing_request;
 mod config_map;
+mod controller_revision;
 mod crd;
 mod cron_job;
 mod custom_resource;
@@ -36,16 +37,49 @@ struct DefaultStrategy;
 
 impl Strategy for DefaultStrategy {}
 
+/// Strategy of kinds whose only own rule is that a PUT needs a resourceVersion.
+struct ConditionalUpdates;
+
+impl Strategy for ConditionalUpdates {
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+}
+
+/// Strategy of kinds of storage without other rules.
+struct StorageKind {
+    /// True if a PUT needs a resourceVersion.
+    needs_version: bool,
+}
+
+impl Strategy for StorageKind {
+    fn allows_unconditional_update(&self) -> bool {
+        !self.needs_version
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+}
+
 /// Returns the strategy of a resource.
 pub(crate) fn strategy_for(resource: &Resource) -> &'static dyn Strategy {
     if resource.custom {
         return &custom_resource::CustomResource;
     }
     match resource.kind.as_str() {
+        "APIService"
+        | "MutatingWebhookConfiguration"
+        | "RuntimeClass"
+        | "ValidatingAdmissionPolicy"
+        | "ValidatingAdmissionPolicyBinding"
+        | "ValidatingWebhookConfiguration" => &ConditionalUpdates,
+        "CSIDriver" | "CSINode" | "VolumeAttachment" => &StorageKind { needs_version: true },
         "CertificateSigningRequest" => &certificate_signing_request::CertificateSigningRequest,
         "ClusterRole" | "Role" => &role::Role,
         "ClusterRoleBinding" | "RoleBinding" => &role_binding::RoleBinding,
         "ConfigMap" => &config_map::ConfigMap,
+        "ControllerRevision" => &controller_revision::ControllerRevision,
         "CronJob" => &cron_job::CronJob,
         "CustomResourceDefinition" => &crd::CustomResourceDefinition,
         "DaemonSet" => &daemon_set::DaemonSet,
@@ -72,6 +106,7 @@ pub(crate) fn strategy_for(resource: &Resource) -> &'static dyn Strategy {
         "Secret" => &secret::Secret,
         "Service" => &service::Service,
         "ServiceAccount" => &namespace_settings::ServiceAccount,
+        "StorageClass" => &StorageKind { needs_version: false },
         "StatefulSet" => &stateful_set::StatefulSet,
         _ => &DefaultStrategy,
     }

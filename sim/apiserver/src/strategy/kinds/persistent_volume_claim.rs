@@ -4,13 +4,16 @@ use serde_json::{Value, json};
 use sindri_cel::Quantity;
 
 use crate::object::field_error::FieldError;
-use crate::object::fields::{array_at, string_at};
+use crate::object::fields::{array_at, string_at, value_at};
 use crate::object::finalizers::add_finalizer;
 use crate::strategy::checks::struct_diff::{format_difference, format_struct};
 use crate::strategy::{EmptyValue, PrepareContext, Strategy};
 
 const IMMUTABLE: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+
+const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+const CLASS_WARNING: &str = "metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use \"storageClassName\" attribute instead";
 
 pub(super) struct PersistentVolumeClaim;
 
@@ -52,6 +55,11 @@ impl Strategy for PersistentVolumeClaim {
             errors.push(FieldError::invalid("volumeMode", &mode(object), "field is immutable"));
         }
         errors
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let is_annotated = value_at(object, CLASS_ANNOTATION).is_some();
+        is_annotated.then(|| CLASS_WARNING.to_owned()).into_iter().collect()
     }
 
     /// The real server stores a new claim differently from its decoded form, so that the next update always writes.

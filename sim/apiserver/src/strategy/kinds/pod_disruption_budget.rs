@@ -20,4 +20,8 @@ impl Strategy for PodDisruptionBudget {
         );
         vec![FieldError::invalid_text("spec", &formatted, "minAvailable and maxUnavailable cannot be both set")]
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
