@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use process::{Run, root};
+use process::{REAL_BINARIES, Run, root};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Every task of the project.")]
@@ -160,9 +160,6 @@ fn sim(args: &[String]) -> Result<u8, String> {
     process::build(&["sindri-sim"])?;
     Run::built("sindri-sim").args(["sim", "--root"]).arg(root()).args(args).code()
 }
-
-/// Binaries that the conformance suite and the demo start.
-const REAL_BINARIES: [&str; 5] = ["sindri-broker", "sindri-agent", "sindri", "sindri-apiserver", "sindri-conformance"];
 
 fn conformance(args: &[String]) -> Result<u8, String> {
     tools::require_compiler()?;

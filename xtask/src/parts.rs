@@ -2,8 +2,8 @@
 
 use crate::counts::Counts;
 use crate::postgres::Postgres;
-use crate::process::{Run, build, root};
-use crate::{REAL_BINARIES, charts, clients, crates, dependencies, documents, fuzz, login, mutants, report, tidy};
+use crate::process::{REAL_BINARIES, Run, build, root};
+use crate::{charts, clients, crates, dependencies, documents, fuzz, login, mutants, report, tidy};
 
 /// One part of the test command.
 pub struct Part {

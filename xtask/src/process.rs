@@ -5,6 +5,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+/// Binaries that the conformance suite and the demo start.
+pub const REAL_BINARIES: [&str; 5] =
+    ["sindri-broker", "sindri-agent", "sindri", "sindri-apiserver", "sindri-conformance"];
+
 /// The project's directory.
 pub fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

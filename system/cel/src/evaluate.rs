@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::budget::Steps;
 use crate::evaluation_error::EvaluationError;
-use crate::functions::{EvaluationContext, EvaluationResult};
+use crate::functions::context::{EvaluationContext, EvaluationResult};
 use crate::node::{Comprehension, Element, Entry, Node, NodeKind};
 use crate::types::Type;
 use crate::value::{Cel, Entries, Text};

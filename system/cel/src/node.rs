@@ -1,6 +1,6 @@
 //! Syntax tree of a rule.
 
-use crate::functions::Implementation;
+use crate::functions::context::Implementation;
 
 /// Position in a rule; line and column are counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

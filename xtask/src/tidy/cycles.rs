@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::Finding;
+use super::finding::Finding;
 use super::imports::{self, Import};
 
 type Module = Vec<String>;
@@ -58,13 +58,12 @@ fn is_root(name: &str) -> bool {
     name == "lib" || name == "main"
 }
 
-/// Pairs of modules of which the first imports from the second. The crate's root imports, and is imported by no module.
+/// Pairs of modules of which the first imports from the second.
 fn edges(modules: &BTreeMap<Module, Vec<Import>>) -> BTreeSet<(Module, Module)> {
     let mut edges = BTreeSet::new();
     for (module, imports) in modules {
         for import in imports {
-            let imported =
-                resolve(modules, module, import).filter(|imported| imported != module && !imported.is_empty());
+            let imported = resolve(modules, module, import).filter(|imported| imported != module);
             edges.extend(imported.map(|imported| (module.clone(), imported)));
         }
     }
@@ -120,18 +119,22 @@ fn absolute(modules: &BTreeMap<Module, Vec<Import>>, module: &[String], import: 
 /// Imports between the children of a folder, and for each of them one that causes it.
 fn graph(folder: &[String], edges: &BTreeSet<(Module, Module)>) -> (Graph, BTreeMap<(String, String), String>) {
     let (mut graph, mut reasons) = (Graph::new(), BTreeMap::new());
-    let child = |module: &Module| module.get(folder.len()).cloned().unwrap_or_else(|| "mod.rs".to_owned());
+    let own = if folder.is_empty() { "the crate's root" } else { "mod.rs" };
+    let child = |module: &Module| module.get(folder.len()).cloned().unwrap_or_else(|| own.to_owned());
     for (from, to) in edges.iter().filter(|(from, to)| from.starts_with(folder) && to.starts_with(folder)) {
         let (importer, imported) = (child(from), child(to));
         if importer != imported {
             graph.entry(imported.clone()).or_default();
             graph.entry(importer.clone()).or_default().insert(imported.clone());
-            reasons
-                .entry((importer, imported))
-                .or_insert_with(|| format!("{} uses {}", from.join("::"), to.join("::")));
+            reasons.entry((importer, imported)).or_insert_with(|| format!("{} uses {}", shown(from), shown(to)));
         }
     }
     (graph, reasons)
+}
+
+/// A module as its path from the crate's root.
+fn shown(module: &Module) -> String {
+    if module.is_empty() { "the root".to_owned() } else { module.join("::") }
 }
 
 /// Groups of nodes that reach each other.
@@ -206,6 +209,13 @@ mod tests {
         let child = ("src/m/a.rs", "use super::Defined;");
         assert_eq!(found(&[("src/m/mod.rs", "mod a;"), child]), Vec::<String>::new());
         assert_eq!(found(&[("src/m/mod.rs", "mod a; use a::A;"), child]).len(), 1);
+    }
+
+    #[test]
+    fn the_root_of_a_crate_takes_part() {
+        let module = ("src/a.rs", "fn a() -> u8 { crate::NUMBER }");
+        let messages = found(&[("src/main.rs", "mod a; const NUMBER: u8 = 1; fn main() { a::a(); }"), module]);
+        assert_eq!(messages, ["import cycle of a, the crate's root: a uses the root; the root uses a"]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Imports of one source file, by its `use` items: inline modules are part of their file, tests are left out.
+//! Imports of one source file, by its `use` items and by the paths in its code: inline modules are part of their file, tests
+//! are left out.
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, File, ItemMod, ItemUse, UseTree, Visibility};
+use syn::{Attribute, File, ItemFn, ItemImpl, ItemMod, ItemUse, Macro, UseTree, Visibility};
 
 /// One imported path, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,9 @@ pub fn read(text: &str) -> Result<Vec<Import>, String> {
     Ok(reader.imports)
 }
 
+/// Colons between two names of a path.
+const PATH_COLONS: usize = 2;
+
 #[derive(Default)]
 struct Reader {
     imports: Vec<Import>,
@@ -37,6 +42,28 @@ impl Visit<'_> for Reader {
         self.inside.push(item.ident.to_string());
         visit::visit_item_mod(self, item);
         self.inside.pop();
+    }
+
+    fn visit_item_fn(&mut self, item: &ItemFn) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_item_impl(&mut self, item: &ItemImpl) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_impl(self, item);
+        }
+    }
+
+    fn visit_path(&mut self, path: &syn::Path) {
+        self.push_path(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, invocation: &Macro) {
+        self.add_tokens(invocation.tokens.clone());
+        visit::visit_macro(self, invocation);
     }
 
     fn visit_item_use(&mut self, item: &ItemUse) {
@@ -61,6 +88,38 @@ impl Reader {
             }
             UseTree::Glob(_) => self.push(path, "*", None, is_exported),
             UseTree::Group(group) => group.items.iter().for_each(|tree| self.add(tree, path, is_exported)),
+        }
+    }
+
+    /// Adds the paths in the arguments of a macro.
+    fn add_tokens(&mut self, tokens: TokenStream) {
+        let (mut path, mut colons) = (Vec::new(), 0);
+        for token in tokens {
+            match token {
+                TokenTree::Punct(sign) if sign.as_char() == ':' => colons += 1,
+                TokenTree::Ident(name) if colons == PATH_COLONS && !path.is_empty() => {
+                    path.push(name.to_string());
+                    colons = 0;
+                }
+                other => {
+                    self.push_path(std::mem::take(&mut path));
+                    colons = 0;
+                    match other {
+                        TokenTree::Ident(name) => path.push(name.to_string()),
+                        TokenTree::Group(group) => self.add_tokens(group.stream()),
+                        TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+                    }
+                }
+            }
+        }
+        self.push_path(path);
+    }
+
+    /// Adds a path of the code; one name alone is no import.
+    fn push_path(&mut self, segments: Vec<String>) {
+        if let [_, .., last] = segments.as_slice() {
+            let name = last.clone();
+            self.imports.push(Import { segments, name, is_exported: false, inside: self.inside.clone() });
         }
     }
 
@@ -94,5 +153,12 @@ mod tests {
         assert_eq!(paths, ["crate::a", "crate::a::B", "super::d::*"]);
         assert_eq!(imports[1].name, "C");
         assert!(imports[2].is_exported && !imports[0].is_exported);
+    }
+
+    #[test]
+    fn paths_in_code_and_in_macros_are_read() {
+        let text = "fn f(x: super::A) -> u8 { g::h(); print!(\"{}\", crate::b::C::new(x::y)); x } #[cfg(test)] fn t() { z::z() }";
+        let paths: Vec<String> = read(text).unwrap().iter().map(|import| import.segments.join("::")).collect();
+        assert_eq!(paths, ["super::A", "g::h", "crate::b::C::new", "x::y"]);
     }
 }

@@ -1,23 +1,18 @@
-//! Checks of the sources that the compiler does not make: plain words, and modules that do not import each other in a circle.
+//! Checks of the sources that the compiler does not make: plain words, and modules that do not import each other in cycles.
 //!
 //! Formatting and lints are cargo's.
 
 mod allowed;
 mod cycles;
+mod finding;
 mod imports;
 mod words;
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{Run, root};
+use finding::Finding;
 
-/// A place that breaks a rule.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Path below the project's directory, with a line where there is one.
-    place: String,
-    message: String,
-}
+use crate::process::{Run, root};
 
 /// Pages, scenarios and manifests.
 const PROSE: [&str; 3] = ["*.md", "*.yaml", "*.yml"];

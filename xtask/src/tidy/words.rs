@@ -4,8 +4,8 @@
 
 use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 
-use super::Finding;
 use super::allowed::ALLOWED;
+use super::finding::Finding;
 
 const WORDS: [&str; 23] = [
     "nobody",

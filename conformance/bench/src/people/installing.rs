@@ -5,7 +5,7 @@ use sindri_cluster::{Home, LocalProvider, Options, Provider};
 use sindri_conformance::installation::{AGENT, BROKER, Installation};
 use sindri_conformance::workspace::Workspace;
 
-use super::PeopleBench;
+use super::bench::PeopleBench;
 use crate::clock::now;
 use crate::figures::{Bar, Figures};
 

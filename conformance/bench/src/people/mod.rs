@@ -1,29 +1,16 @@
 //! Figures that people notice: the start of the command line, `sindri status` of many stacks, the sizes of what is shipped, and the
 //! time until an installation is ready.
 
+mod bench;
 mod installing;
 mod sizes;
 mod start;
 mod status;
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+pub use bench::PeopleBench;
 
-use sindri_conformance::binaries::Binaries;
-
-use crate::broker::Bench;
 use crate::figures::Figures;
 use crate::parts::measure_part;
-
-/// Programs, and servers for them.
-pub struct PeopleBench {
-    /// Starts brokers.
-    pub servers: Bench,
-    /// Binaries that are measured.
-    pub binaries: Binaries,
-    /// The program `helm`.
-    pub helm: Option<PathBuf>,
-}
 
 /// Measures one part and adds its figures.
 type Part = fn(&PeopleBench, &mut Figures) -> Result<(), String>;
@@ -48,16 +35,6 @@ pub fn measure(bench: &PeopleBench, filter: &str, figures: &mut Figures) -> Resu
         measure_part(&bench.servers.runtime, figures, name, |figures| part(bench, figures))?;
     }
     Ok(())
-}
-
-impl PeopleBench {
-    /// Returns the command line with these arguments, and without the settings and contexts of the user.
-    fn command_line(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.binaries.cli);
-        command.args(arguments).env_clear().env("HOME", &self.servers.disk);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command
-    }
 }
 
 #[cfg(test)]

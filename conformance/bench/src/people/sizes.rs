@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::PeopleBench;
+use super::bench::PeopleBench;
 use crate::figures::{Bar, Figures};
 
 const BAR: Bar = Bar::AtMost(20.0);

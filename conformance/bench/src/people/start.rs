@@ -1,6 +1,6 @@
 //! Start of the command line: processes that print a line and send no request.
 
-use super::PeopleBench;
+use super::bench::PeopleBench;
 use crate::clock::now;
 use crate::figures::{Bar, Figures, median};
 

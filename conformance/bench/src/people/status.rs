@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sindri_conformance::metrics::Counters;
 
-use super::PeopleBench;
+use super::bench::PeopleBench;
 use crate::broker::{BrokerData, Database, LoadGenerator, RegisteredAgent, Server, copy_directory, get};
 use crate::clock::now;
 use crate::figures::{Bar, Figures, median};

@@ -18,8 +18,9 @@ use tokio::time::Instant;
 use crate::cluster_user::{
     ClusterUser, EDIT_SETTINGS, LIST_NAMESPACES, LIST_OBJECTS, NAMESPACE, READ_SETTINGS, SETTINGS, UserAction,
 };
+use crate::flags::DemoFlags;
+use crate::setup::{create_runtime, find_binaries};
 use crate::shell::Shell;
-use crate::{DemoFlags, create_runtime, find_binaries};
 
 /// Bundle that is submitted, below the project's directory.
 const BUNDLE: &str = "fixtures/bundles/shop-v1.yaml";

@@ -15,7 +15,8 @@ use sindri_conformance::report;
 use sindri_conformance::suite::{self, Case, Outcome};
 use sindri_world::scenario::{Library, Scenario};
 
-use crate::{RunFlags, create_runtime, find_binaries};
+use crate::flags::RunFlags;
+use crate::setup::{create_runtime, find_binaries};
 
 pub fn run(flags: &RunFlags) -> Result<(), ExitReason> {
     let name = provider_name(flags.cluster.as_deref())?;

@@ -164,7 +164,7 @@ impl Reconciler {
 
     fn add_password(&self, child: Child, object: &mut Value) {
         if child == Child::Secret {
-            let password: String = self.entropy.bytes::<16>().iter().map(|byte| format!("{byte:02x}")).collect();
+            let password = hex::encode(self.entropy.bytes::<16>());
             object["stringData"] = json!({"password": password});
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use jiff::Timestamp;
 
-use super::{EvaluationContext, EvaluationResult, Table};
+use super::context::{EvaluationContext, EvaluationResult, Table};
 use crate::evaluation_error::EvaluationError;
 use crate::number::{INT_END, UINT_END, format_double};
 use crate::time;

@@ -1,7 +1,7 @@
 //! `format`: strings with placeholders.
 
+use super::context::{EvaluationContext, EvaluationResult, Table};
 use super::convert::text_of;
-use super::{EvaluationContext, EvaluationResult, Table};
 use crate::evaluation_error::EvaluationError;
 use crate::value::Cel;
 
@@ -90,10 +90,10 @@ fn clause_text(
         ('X', Cel::Int(value)) => signed(*value, |size| format!("{size:X}")),
         ('x', Cel::Uint(value)) => format!("{value:x}"),
         ('X', Cel::Uint(value)) => format!("{value:X}"),
-        ('x', Cel::Text(text)) => text.bytes().map(|byte| format!("{byte:02x}")).collect(),
-        ('X', Cel::Text(text)) => text.bytes().map(|byte| format!("{byte:02X}")).collect(),
-        ('x', Cel::Bytes(bytes)) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        ('X', Cel::Bytes(bytes)) => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
+        ('x', Cel::Text(text)) => hex::encode(text.as_bytes()),
+        ('X', Cel::Text(text)) => hex::encode_upper(text.as_bytes()),
+        ('x', Cel::Bytes(bytes)) => hex::encode(bytes),
+        ('X', Cel::Bytes(bytes)) => hex::encode_upper(bytes),
         (clause, value) => return Err(unfit(clause, value)),
     };
     Ok(text)

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
+use super::context::{EvaluationContext, EvaluationResult, Table, length_value};
 use super::operators::{contained, equal, order, sum};
-use super::{EvaluationContext, EvaluationResult, Table, length_value};
 use crate::evaluation_error::EvaluationError;
 use crate::value::{Cel, List};
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use super::{EvaluationContext, EvaluationResult, Table};
+use super::context::{EvaluationContext, EvaluationResult, Table};
 use crate::evaluation_error::EvaluationError;
 use crate::network::{Cidr, Url, parse_address};
 use crate::value::{Cel, Entries, Key};

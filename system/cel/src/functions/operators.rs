@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::{EvaluationContext, EvaluationResult, Table, length_value};
+use super::context::{EvaluationContext, EvaluationResult, Table, length_value};
 use crate::budget::Steps;
 use crate::evaluation_error::EvaluationError;
 use crate::number::compare_double_with_integer;

@@ -1,6 +1,6 @@
 //! Optional values.
 
-use super::{EvaluationContext, EvaluationResult, Table};
+use super::context::{EvaluationContext, EvaluationResult, Table};
 use crate::evaluation_error::EvaluationError;
 use crate::value::Cel;
 

@@ -1,6 +1,6 @@
 //! Functions on quantities.
 
-use super::{EvaluationResult, Table};
+use super::context::{EvaluationResult, Table};
 use crate::evaluation_error::EvaluationError;
 use crate::quantity::{MALFORMED, Quantity};
 use crate::value::Cel;

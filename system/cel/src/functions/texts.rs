@@ -1,6 +1,6 @@
 //! String functions and regular expressions.
 
-use super::{EvaluationContext, EvaluationResult, Table, length_value};
+use super::context::{EvaluationContext, EvaluationResult, Table, length_value};
 use crate::evaluation_error::EvaluationError;
 use crate::value::{Cel, List, Text};
 

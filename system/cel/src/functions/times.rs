@@ -3,7 +3,7 @@
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
-use super::{EvaluationResult, Table};
+use super::context::{EvaluationResult, Table};
 use crate::evaluation_error::EvaluationError;
 use crate::time;
 use crate::value::Cel;

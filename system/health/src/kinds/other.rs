@@ -1,6 +1,6 @@
 //! Every other kind, custom resources included, by the usual conventions for conditions.
 
-use super::not_observed;
+use super::observed::not_observed;
 use crate::conditions::{ConditionStatus, Conditions};
 use crate::health::{Health, HealthState};
 use crate::object::Object;

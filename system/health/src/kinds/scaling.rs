@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{not_observed, not_yet_observed};
+use super::observed::{not_observed, not_yet_observed};
 use crate::conditions::{Condition, ConditionStatus, Conditions};
 use crate::health::{Health, HealthState};
 use crate::object::Object;

@@ -1,6 +1,6 @@
 //! Deployments, DaemonSets, StatefulSets and ReplicaSets, with the checks of `kubectl rollout status` in its order.
 
-use super::not_yet_observed;
+use super::observed::not_yet_observed;
 use crate::conditions::Conditions;
 use crate::health::{Health, HealthState};
 use crate::object::Object;

@@ -11,7 +11,7 @@ use sindri_cluster::program::{print_error, print_line};
 use sindri_cluster::registry::{ClusterRecord, Registry, process_start_ticks};
 use sindri_cluster::{Cluster, ClusterError, Home, Options, Stop};
 
-use crate::{ClusterFlags, PROGRAM};
+use crate::flags::{ClusterFlags, PROGRAM};
 
 /// Time between two checks of the cluster.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);

@@ -3,7 +3,7 @@
 use sindri_cluster::program::print_line;
 use sindri_cluster::{ClusterError, Home, KubeconfigProvider, Namespaces, Provider, ProviderName, Stop};
 
-use crate::{ClusterFlags, KubeconfigFlags};
+use crate::flags::{ClusterFlags, KubeconfigFlags};
 
 pub fn try_cluster(
     home: &Home,

@@ -8,7 +8,7 @@ use sindri_cluster::program::{forward_line, print_line};
 use sindri_cluster::registry::ClusterRecord;
 use sindri_cluster::{ClusterError, Home, ProviderName, Stop};
 
-use crate::ClusterFlags;
+use crate::flags::ClusterFlags;
 use crate::hold::KEEP;
 
 /// Longer than any build takes; providers have their own timeouts.

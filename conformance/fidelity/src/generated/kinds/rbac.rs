@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ResourceKind, nothing};
+use super::kind::{ResourceKind, nothing};
 use crate::generated::random::RandomSource;
 
 pub(super) const KINDS: &[ResourceKind] = &[
