@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use sindri_model::policy::{BRAKE_ANNOTATION, REMOVAL_ANNOTATION};
 use sindri_model::{AgentId, Checksum, GeneratorId, ObjectKey, RevisionId, StackId};
 
-use crate::declared_object::{DeclaredObject, read_bundle};
+use crate::expected_object::{ExpectedObject, read_bundle};
 use crate::wall_clock::wall_time;
 
 /// One instruction of the operator about a stack.
 #[derive(Clone, Debug)]
-pub enum Instruction {
+pub enum ExpectedInstruction {
     /// Apply this revision.
     Submit(SubmittedRevision),
     /// Remove the stack from one agent's cluster, or from all.
@@ -36,7 +36,7 @@ pub struct SubmittedRevision {
     /// Checksum of the bundle.
     pub checksum: Checksum,
     /// Objects that it declares; empty if the bundle is not valid.
-    pub objects: Vec<DeclaredObject>,
+    pub objects: Vec<ExpectedObject>,
     /// Keys of the declared objects with their namespaces filled in; true where the agent may delete the object and
     /// create it again.
     replaceable: BTreeMap<ObjectKey, bool>,
@@ -83,7 +83,7 @@ pub struct ExpectedStack {
     /// Its id.
     pub id: StackId,
     /// Every instruction, oldest first.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<ExpectedInstruction>,
     /// Agents that it is targeted at, by name, with the reasons.
     targets: BTreeMap<String, Targeting>,
     /// Names of all agents that it was ever targeted at.
@@ -130,8 +130,8 @@ impl ExpectedStack {
     /// Iterates over the submitted revisions, oldest first.
     pub fn revisions(&self) -> impl DoubleEndedIterator<Item = &SubmittedRevision> {
         self.instructions.iter().filter_map(|instruction| match instruction {
-            Instruction::Submit(revision) => Some(revision),
-            Instruction::Remove { .. } => None,
+            ExpectedInstruction::Submit(revision) => Some(revision),
+            ExpectedInstruction::Remove { .. } => None,
         })
     }
 
@@ -151,7 +151,7 @@ impl ExpectedStack {
         if !self.is_released_on_removal() {
             // A removal that is still under way deletes objects from here on.
             for instruction in &mut self.instructions {
-                if let Instruction::Remove { deletes_objects, .. } = instruction {
+                if let ExpectedInstruction::Remove { deletes_objects, .. } = instruction {
                     *deletes_objects = true;
                 }
             }
@@ -164,7 +164,7 @@ impl ExpectedStack {
 
     fn instruct_removal(&mut self, agent: Option<String>) {
         let deletes_objects = !self.is_released_on_removal();
-        self.instructions.push(Instruction::Remove { agent, deletes_objects, instructed: wall_time() });
+        self.instructions.push(ExpectedInstruction::Remove { agent, deletes_objects, instructed: wall_time() });
     }
 
     /// Returns true if a removal of it may have kept this object.
@@ -243,9 +243,9 @@ impl ExpectedStack {
     }
 
     /// Returns the objects that earlier revisions declared, and the one that must be in an agent's cluster does not.
-    fn dropped_at(&self, agent: &str) -> Vec<&DeclaredObject> {
+    fn dropped_at(&self, agent: &str) -> Vec<&ExpectedObject> {
         let newest = self.must_exist_at(agent);
-        let is_dropped = |object: &&DeclaredObject| newest.is_none_or(|newest| !newest.declares(&object.key));
+        let is_dropped = |object: &&ExpectedObject| newest.is_none_or(|newest| !newest.declares(&object.key));
         self.revisions().flat_map(|revision| &revision.objects).filter(is_dropped).collect()
     }
 
@@ -257,7 +257,7 @@ impl ExpectedStack {
 }
 
 /// Returns true if one of these objects is in a namespace, or of a kind, among the others.
-fn has_content<'a>(containers: &[&DeclaredObject], mut objects: impl Iterator<Item = &'a DeclaredObject>) -> bool {
+fn has_content<'a>(containers: &[&ExpectedObject], mut objects: impl Iterator<Item = &'a ExpectedObject>) -> bool {
     objects.any(|object| containers.iter().any(|container| container.contains(&object.key)))
 }
 

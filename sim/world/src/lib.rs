@@ -5,10 +5,10 @@
 //! clock, network, disk and entropy are injected where the hosts are made.
 
 mod declared_fields;
-mod declared_object;
 mod disk;
 pub mod engine;
 pub mod environment;
+mod expected_object;
 pub mod expected_state;
 pub mod exploration;
 mod host_panic;

@@ -21,6 +21,8 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::libc_shim;
 
+/// Bytes of the hash that are shown.
+const HASH_BYTES: usize = 8;
 /// Most lines that are kept; the hash covers the others too.
 const LINES_MAX: usize = 200_000;
 
@@ -45,7 +47,7 @@ impl Trace {
 
     /// Returns the hash over all lines, in hexadecimal.
     pub fn hash(&self) -> String {
-        self.hasher.clone().finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&self.hasher.clone().finalize()[..HASH_BYTES])
     }
 
     fn push(&mut self, host: &str, text: &str) {

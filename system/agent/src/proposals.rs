@@ -18,7 +18,7 @@ use crate::panics::catch_panic;
 use crate::preview::{StackPreview, preview_stack};
 use crate::settings::Settings;
 use crate::target::claims::Claims;
-use crate::target::policy::StackPolicy;
+use crate::target::policy::EffectivePolicy;
 use crate::target::revision::Revision;
 use crate::target::state::{LatestTargetState, TargetContent};
 
@@ -108,7 +108,7 @@ impl ProposalPlanner<'_> {
 
     async fn preview(&self, proposal: &AgentProposal) -> StackPreview {
         let (revision, claims) = self.replace_revision(proposal);
-        let policy = StackPolicy::from_annotations(self.settings, &proposal.annotations);
+        let policy = EffectivePolicy::from_annotations(self.settings, &proposal.annotations);
         let cluster = self.cluster.with_deadline(Instant::now() + PLAN_MAX).without_deletes();
         preview_stack(&cluster, self.reflector, &revision, &claims, &policy).await
     }
@@ -132,8 +132,9 @@ impl ProposalPlanner<'_> {
             is_deletion_marker: false,
             stack_name: Some(proposal.stack_name.clone()),
         });
-        let mut claims =
-            Claims::new(self.cluster.default_namespace()).of_agent(&self.settings.name).of_version(Some(sequence));
+        let mut claims = Claims::new(self.cluster.default_namespace())
+            .with_agent_name(&self.settings.name)
+            .with_version(Some(sequence));
         let others = revisions.iter().filter(|other| other.stack_id != stack);
         others.for_each(|other| claims.add_revision(other));
         claims.add_revision(&revision);

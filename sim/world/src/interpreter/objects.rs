@@ -8,8 +8,8 @@ use sindri_model::{ObjectKey, yaml};
 
 use super::served_kind::ServedKind;
 use super::state::Interpreter;
-use crate::declared_object::DeclaredObject;
 use crate::environment::{ClusterCall, StepError};
+use crate::expected_object::ExpectedObject;
 use crate::object_key::{parse_object_key, with_default_namespace};
 use crate::scenario::EditObject;
 
@@ -134,7 +134,7 @@ impl Interpreter<'_> {
     }
 
     /// Returns true if the cluster has an object as it is declared.
-    pub(super) fn is_as_declared(&mut self, cluster: &str, declared: &DeclaredObject) -> Result<bool, StepError> {
+    pub(super) fn is_as_declared(&mut self, cluster: &str, declared: &ExpectedObject) -> Result<bool, StepError> {
         let live = self.read_object(cluster, &declared.key)?;
         // An object that is applied once may be gone; a scenario checks that it existed.
         if live.is_none() && declared.is_applied_once() {

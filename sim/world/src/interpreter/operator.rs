@@ -8,7 +8,7 @@ use sindri_model::wire::{AgentStatus, Approval, ApprovalState, NewStack, UpdateA
 
 use super::state::Interpreter;
 use crate::environment::{StepError, call_broker, register_agent};
-use crate::expected_state::{ExpectedStack, Instruction, SubmittedRevision, TargetReason};
+use crate::expected_state::{ExpectedInstruction, ExpectedStack, SubmittedRevision, TargetReason};
 use crate::scenario::{Activation, LabelTarget, StackAnnotation, Submit};
 use crate::wall_clock::wall_time;
 
@@ -68,7 +68,7 @@ impl Interpreter<'_> {
             self.create_stack(&submit.stack)?;
         }
         let id = self.read_stack(&submit.stack, |stack| stack.id)?;
-        let instruction = Instruction::Submit(SubmittedRevision::from_bundle(&text, wall_time()));
+        let instruction = ExpectedInstruction::Submit(SubmittedRevision::from_bundle(&text, wall_time()));
         let revision = self.instruct(
             &submit.stack,
             |stack| stack.instructions.push(instruction),
@@ -80,7 +80,7 @@ impl Interpreter<'_> {
             },
         )?;
         self.change_stack(&submit.stack, |stack| {
-            if let Some(Instruction::Submit(submitted)) = stack.instructions.last_mut() {
+            if let Some(ExpectedInstruction::Submit(submitted)) = stack.instructions.last_mut() {
                 submitted.id = Some(revision.id);
             }
             stack.newest_text = newest;

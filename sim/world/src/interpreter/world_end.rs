@@ -9,8 +9,8 @@ use super::state::Interpreter;
 use sindri_model::ObjectKey;
 
 use crate::declared_fields::has_declared_fields;
-use crate::declared_object::DeclaredObject;
 use crate::environment::StepError;
+use crate::expected_object::ExpectedObject;
 use crate::expected_state::SubmittedRevision;
 use crate::scenario::{Activation, EditObject, StackAnnotation};
 use crate::worlds::{INVALID_ANNOTATION, PERSON_FINALIZER, PERSON_LABEL};
@@ -131,7 +131,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn serves(&mut self, cluster: &str, object: &DeclaredObject) -> Result<bool, StepError> {
+    fn serves(&mut self, cluster: &str, object: &ExpectedObject) -> Result<bool, StepError> {
         Ok(self.list_kinds(cluster)?.iter().any(|kind| kind.is_of(&object.key)))
     }
 }

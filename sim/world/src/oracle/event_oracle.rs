@@ -11,7 +11,7 @@ use sindri_model::wire::{AgentEvent, EventStatus};
 
 use super::violation::Violation;
 use super::write_oracle::WriteOracle;
-use crate::declared_object::DeclaredObject;
+use crate::expected_object::ExpectedObject;
 use crate::expected_state::{ExpectedStack, ExpectedState, SubmittedRevision};
 
 /// Checks that every success was true: since the revision was submitted, each of its objects was at some time as declared
@@ -29,7 +29,7 @@ pub fn judge_successes(
             expected.stacks.values().flat_map(|stack| stack.revisions().map(move |revision| (stack, revision)));
         let reported = revisions.find(|(_, revision)| revision.id == Some(event.deployment_object_id));
         let Some((stack, revision)) = reported else { continue };
-        let is_missing = |object: &&DeclaredObject| {
+        let is_missing = |object: &&ExpectedObject| {
             let is_met = |live: Option<&Value>| live.is_some_and(|live| object.is_met_by(live));
             !object.is_applied_once() && !oracle.was_ever(&object.key, revision.submitted, event.created_at, is_met)
         };
@@ -69,7 +69,7 @@ fn list_dropped<'a>(
         stack.revisions().any(|other| other.submitted >= revision.submitted && other.declares(key))
             || expected.stacks.values().any(|other| other.id != stack.id && other.has_ever_declared(key))
     };
-    let may_stay = |object: &DeclaredObject| {
+    let may_stay = |object: &ExpectedObject| {
         matches!(object.key.kind.as_str(), "Namespace" | "CustomResourceDefinition") || object.is_kept()
     };
     let kept: BTreeSet<&ObjectKey> = stack
@@ -103,7 +103,7 @@ mod tests {
     use sindri_apiserver::{Actor, StoredKey, Verb, Write};
 
     use super::*;
-    use crate::expected_state::{Instruction, SubmittedRevision, TargetReason};
+    use crate::expected_state::{ExpectedInstruction, SubmittedRevision, TargetReason};
 
     const ID: &str = "01b8dac5-b412-7592-a5c9-359bf5002870";
     const OTHER_ID: &str = "01b8dac5-b412-7592-a5c9-359bf5002871";
@@ -118,7 +118,7 @@ mod tests {
         let mut revision = SubmittedRevision::from_bundle(&text, at(1));
         revision.id = ID.parse().ok();
         let mut stack = ExpectedStack::new(ID.parse().expect("a valid id"));
-        stack.instructions.push(Instruction::Submit(revision));
+        stack.instructions.push(ExpectedInstruction::Submit(revision));
         stack.target("east", TargetReason::Id);
         let mut expected = ExpectedState::default();
         expected.stacks.insert("shop".to_owned(), stack);
@@ -177,7 +177,7 @@ mod tests {
         let mut second =
             SubmittedRevision::from_bundle("{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}", at(4));
         second.id = OTHER_ID.parse().ok();
-        stack.instructions.push(Instruction::Submit(second));
+        stack.instructions.push(ExpectedInstruction::Submit(second));
         let b = StoredKey { name: "b".to_owned(), ..StoredKey::clone(&object.key) };
         let success =
             AgentEvent { deployment_object_id: OTHER_ID.parse().expect("a valid id"), created_at: at(9), ..success() };

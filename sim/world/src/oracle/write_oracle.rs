@@ -10,8 +10,8 @@ use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
 use sindri_model::{ObjectKey, RevisionId};
 
 use super::violation::Violation;
-use crate::declared_object::is_container_of;
-use crate::expected_state::{ExpectedStack, ExpectedState, Instruction};
+use crate::expected_object::is_container_of;
+use crate::expected_state::{ExpectedInstruction, ExpectedStack, ExpectedState};
 use crate::journal::{Operation, is_by_agent, is_copy, is_lease};
 use crate::object_key::from_stored_key;
 
@@ -274,14 +274,14 @@ impl WriteOracle {
         };
         // Each instruction from the revision that last wrote the object on may ask for its deletion.
         let last_written = stack.instructions.iter().position(|instruction| {
-            matches!(instruction, Instruction::Submit(revision)
+            matches!(instruction, ExpectedInstruction::Submit(revision)
                 if revision.checksum.as_str() == annotation(CHECKSUM_ANNOTATION))
         });
         let requests = stack.instructions[last_written.unwrap_or(0)..].iter();
         let mut requests = requests.filter_map(|instruction| match instruction {
-            Instruction::Submit(revision) if revision.declares(key) && !revision.may_replace(key) => None,
-            Instruction::Submit(revision) => Some(revision.submitted),
-            Instruction::Remove { agent, deletes_objects, instructed } => {
+            ExpectedInstruction::Submit(revision) if revision.declares(key) && !revision.may_replace(key) => None,
+            ExpectedInstruction::Submit(revision) => Some(revision.submitted),
+            ExpectedInstruction::Remove { agent, deletes_objects, instructed } => {
                 let is_here = agent.as_ref().is_none_or(|agent| *agent == self.cluster);
                 (*deletes_objects && is_here).then_some(*instructed)
             }
@@ -418,9 +418,9 @@ mod tests {
     fn judge_delete_of_a_namespace(listed: Option<i64>) -> Result<(), Violation> {
         let text = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
         let mut stack = ExpectedStack::new(STACK.parse().expect("a valid id"));
-        stack.instructions.push(Instruction::Submit(SubmittedRevision::from_bundle(text, at(1))));
+        stack.instructions.push(ExpectedInstruction::Submit(SubmittedRevision::from_bundle(text, at(1))));
         stack.target("east", TargetReason::Id);
-        stack.instructions.push(Instruction::Remove { agent: None, deletes_objects: true, instructed: at(5) });
+        stack.instructions.push(ExpectedInstruction::Remove { agent: None, deletes_objects: true, instructed: at(5) });
         let mut expected = ExpectedState::default();
         expected.stacks.insert("shop".to_owned(), stack);
         let agent = Actor::Client { user_agent: "sindri-agent/1".to_owned(), field_manager: String::new() };

@@ -23,6 +23,11 @@ const REPLACE_HINT: &str =
 
 /// Start of the server's message about an applied object with a field of the wrong type.
 const MISTYPED: &str = "failed to create typed patch object";
+/// Part of the server's message about an object that a webhook must review, and that could not be called.
+const FAILED_WEBHOOK: &str = "failed calling webhook";
+/// Parts of the server's messages about objects whose namespace or CRD is being deleted.
+const TERMINATING_NAMESPACE: &str = "because it is being terminated";
+const TERMINATING_CRD: &str = "custom resource definition is terminating";
 
 /// Operation that failed: its description, and the object that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,6 +213,20 @@ impl ClusterError {
         self.retry().is_some() || matches!(self, Self::ShuttingDown { .. })
     }
 
+    /// Returns true if a webhook that must review the object could not be called.
+    pub fn is_failed_webhook(&self) -> bool {
+        matches!(self, Self::Refused { status: 500, message, .. } if message.contains(FAILED_WEBHOOK))
+    }
+
+    /// Returns true if the object cannot be created because its namespace or its CRD is being deleted.
+    pub fn is_about_terminating_parent(&self) -> bool {
+        match self {
+            Self::Refused { status: 403, message, .. } => message.contains(TERMINATING_NAMESPACE),
+            Self::Refused { status: 405, message, .. } => message.contains(TERMINATING_CRD),
+            _ => false,
+        }
+    }
+
     /// Returns true if the agent itself has a fault.
     pub fn is_internal(&self) -> bool {
         matches!(self, Self::Internal { .. })
@@ -237,7 +256,7 @@ impl ClusterError {
             let fields = if fields.is_empty() { String::new() } else { format!(" in {}", fields.join(", ")) };
             let failing = match status {
                 500 if message.starts_with(MISTYPED) => MISTYPED,
-                // For example a webhook that does not respond.
+                500 if message.contains(FAILED_WEBHOOK) => FAILED_WEBHOOK,
                 500.. => "the server could not process it",
                 401 | 403 | 404 | 429 => "it was denied",
                 _ => "the object is not valid",
@@ -336,6 +355,14 @@ mod tests {
     }
 
     #[test]
+    fn an_object_in_a_terminating_namespace_or_of_a_terminating_crd_is_not_invalid() {
+        let inside = "configmaps \"a\" is forbidden: unable to create new content in namespace shop because it is being terminated";
+        let kind = "create not allowed while custom resource definition is terminating";
+        assert!(refused(403, inside).is_about_terminating_parent() && refused(405, kind).is_about_terminating_parent());
+        assert!(!refused(403, "configmaps \"a\" is forbidden").is_about_terminating_parent());
+    }
+
+    #[test]
     fn only_a_status_that_names_the_object_proves_its_absence() {
         let status = |kind: &str, name: &str| {
             let body = serde_json::json!({"kind": kind, "code": 404, "details": {"name": name, "kind": "configmaps"}});
@@ -378,6 +405,7 @@ mod tests {
         let busy = refused(503, "failed calling webhook with hunter2").without_content();
         assert!(busy.retry().is_some() && !busy.to_string().contains("hunter2"), "{busy}");
         let down = refused(500, "failed calling webhook with hunter2").without_content();
+        assert!(down.is_failed_webhook(), "{down}");
         assert!(down.retry().is_some() && !down.to_string().contains("not valid"), "{down}");
     }
 }

@@ -240,6 +240,13 @@ impl Cluster {
         self.with_retries_until(CancellationToken::new())
     }
 
+    /// Returns a client of the same cluster that does not retry requests for which a webhook could not be called.
+    pub(crate) fn without_webhook_retries(&self) -> Self {
+        let mut limited = self.clone();
+        limited.api.retries_webhooks = false;
+        limited
+    }
+
     /// Returns a client of the same cluster that deletes nothing.
     pub(crate) fn without_deletes(&self) -> Self {
         Self { may_delete: false, ..self.clone() }

@@ -56,6 +56,8 @@ pub(super) struct ApiClient {
     pub(super) deadline: Option<Instant>,
     /// Once cancelled, failed requests are not retried any more; requests in flight end normally.
     pub(super) no_more_retries: CancellationToken,
+    /// True if a request is retried when a webhook could not be called.
+    pub(super) retries_webhooks: bool,
     /// User as which writes are sent; `None` for the agent itself.
     pub(super) impersonated_user: Option<Arc<str>>,
 }
@@ -157,6 +159,7 @@ impl ApiClient {
             shutdown: CancellationToken::new(),
             deadline: None,
             no_more_retries: CancellationToken::new(),
+            retries_webhooks: true,
             impersonated_user: None,
         }
     }
@@ -286,7 +289,8 @@ impl ApiClient {
                 Err(error) => error,
             };
             failures += 1;
-            let Some(retry) = error.retry() else { return Err(error) };
+            let retry = error.retry().filter(|_| self.retries_webhooks || !error.is_failed_webhook());
+            let Some(retry) = retry else { return Err(error) };
             let wait = self.retry_policy.wait_after(failures, start.elapsed(), retry.after);
             let is_permitted = |wait: &Duration| *wait < self.remaining_time() && !self.no_more_retries.is_cancelled();
             let Some(wait) = wait.filter(is_permitted) else { return Err(error.with_attempts(failures)) };

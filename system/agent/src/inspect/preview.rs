@@ -9,7 +9,7 @@ use crate::agent::{Agent, AgentError};
 use crate::cluster::reflector::Reflector;
 use crate::preview::preview_stack;
 use crate::target::claims::Claims;
-use crate::target::policy::StackPolicy;
+use crate::target::policy::EffectivePolicy;
 use crate::target::poller::by_stack;
 use crate::target::revision::Revision;
 
@@ -21,7 +21,8 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     let TargetStateResponse::Changed { objects, version, .. } = state else { return Ok(String::new()) };
     let revisions: Vec<Revision> = objects.into_iter().map(Revision::from_wire).collect();
     let version = version.map(|version| version.state);
-    let mut claims = Claims::new(agent.cluster.default_namespace()).of_agent(&agent.settings.name).of_version(version);
+    let mut claims =
+        Claims::new(agent.cluster.default_namespace()).with_agent_name(&agent.settings.name).with_version(version);
     revisions.iter().for_each(|revision| claims.add_revision(revision));
     policies.values().for_each(|policy| claims.add_policy(policy));
     let claims = Arc::new(claims);
@@ -31,7 +32,7 @@ pub async fn preview_passes(agent: &Agent) -> Result<String, AgentError> {
     for revision in &revisions {
         let policy = policies.get(&revision.stack_id);
         let annotations = policy.map(|policy| policy.annotations.clone()).unwrap_or_default();
-        let policy = StackPolicy::from_annotations(&agent.settings, &annotations);
+        let policy = EffectivePolicy::from_annotations(&agent.settings, &annotations);
         let removal = if revision.is_deletion_marker { ", to be removed" } else { "" };
         let preview = preview_stack(&agent.cluster, &reflector, revision, &claims, &policy).await.text;
         let (stack, sequence) = (claims.name(revision.stack_id), revision.sequence_id);

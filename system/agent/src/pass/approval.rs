@@ -68,14 +68,20 @@ pub async fn request_approval(
     let approval = match broker.request_approval(agent, desired.stack, &request).await {
         Ok(approval) => match approval.state {
             ApprovalState::Approved => return ApprovalDecision::Approved(approved_objects(holds)),
-            ApprovalState::Rejected => format!("approval {} was rejected", approval.id),
+            ApprovalState::Rejected => {
+                format!("approval {} was rejected; to ask again, submit the revision again (sindri apply)", approval.id)
+            }
             ApprovalState::Pending | ApprovalState::Superseded => {
                 format!("this waits for approval {} (sindri approve {0})", approval.id)
             }
         },
         Err(error) => format!("this waits for an approval, which could not be requested: {error}"),
     };
-    let objects = holds.iter().filter_map(|hold| Some((hold.key()?.clone(), cut(hold.to_string())))).collect();
+    let with_reason = |hold: &Hold| {
+        let reason = cut(hold.to_string());
+        hold.objects().iter().map(|key| (ObjectKey::clone(key), reason.clone())).collect::<Vec<_>>()
+    };
+    let objects = holds.iter().flat_map(with_reason).collect();
     ApprovalDecision::Held { holds, message: HoldMessage { reasons, objects, approval } }
 }
 

@@ -1,5 +1,5 @@
-//! Creation of an object that is applied once, and its result, which an inventory keeps when the object is gone. How both are stored
-//! is the part of `inventory`.
+//! Creation of an object that is applied once, and its result, which an inventory keeps when the object is gone. Both are
+//! stored by `inventory`.
 
 use sindri_health::{AssessedObject, Health, HealthState};
 use sindri_model::Checksum;

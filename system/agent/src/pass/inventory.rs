@@ -48,7 +48,7 @@ impl Entry {
     }
 
     /// Creates the entry of an object that exists.
-    pub fn of_live(object: &LiveObject) -> Self {
+    pub fn from_live(object: &LiveObject) -> Self {
         Self { uid: Some(object.uid.clone()), ..Self::new(object.key.clone(), object.resource.clone()) }
     }
 }

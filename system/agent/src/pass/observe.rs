@@ -235,7 +235,7 @@ pub async fn find_stack_objects(
         };
         is_any_searched = true;
         let owned = objects.into_iter().filter(|object| object.ownership.proves_owner(stack, &object.key));
-        entries.extend(owned.map(|object| Entry::of_live(&object)));
+        entries.extend(owned.map(|object| Entry::from_live(&object)));
     }
     match errors.pop() {
         Some(error) if !is_any_searched => Err(error),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use sindri_model::wire::DeploymentObject;
 use sindri_model::{Bundle, BundleError, Checksum, DeclaredObject, IGNORE_ANNOTATION, IgnoredFields, ObjectKey};
 use thiserror::Error;
 
@@ -19,6 +18,7 @@ use crate::cluster::ownership::{PRUNE_ANNOTATION, RevisionOwner, ensure_mapping}
 use crate::cluster::{ApiResource, Cluster, ClusterError};
 use crate::leader::lease::LEASE_NAME;
 use crate::target::copy::is_copy_name;
+use crate::target::revision::Revision;
 
 /// Object annotation: `"true"` lets the agent delete the object and create it again when the server rejects a change.
 pub const REPLACE_ANNOTATION: &str = "brokkr.io/replace";
@@ -44,7 +44,7 @@ pub enum ResolveError {
 /// Resolves the objects of a revision. `ignore` holds JSON pointers to fields that are ignored in every object.
 pub async fn resolve_bundle(
     cluster: &Cluster,
-    revision: &DeploymentObject,
+    revision: &Revision,
     bundle: Bundle,
     ignore: &str,
 ) -> Result<DesiredStack, ResolveError> {

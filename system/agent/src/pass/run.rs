@@ -24,11 +24,11 @@ use super::plan::{
 use super::recovery::InventoryReader;
 use super::resolve::{ResolveError, resolve_bundle};
 use super::stage::{DeleteOrder, Stage};
-use super::summary::{ClaimedObject, DeclaredObject, DeclaredState, PassError, PassSummary, Waiting};
+use super::summary::{ClaimedObject, PassError, PassSummary, SeenObject, SeenState, Waiting};
 use crate::cluster::reflector::Reflector;
 use crate::cluster::{AppliedObject, Cluster, LiveObject};
 use crate::target::instruction::Instruction;
-use crate::target::policy::StackPolicy;
+use crate::target::policy::EffectivePolicy;
 use crate::target::revision::Revision;
 
 /// Passes of a removal that may fail because nothing could be searched. Its objects in the inventory are gone, and the inventory
@@ -53,7 +53,7 @@ pub struct Pass<'a> {
     /// Instruction to apply it.
     pub instruction: &'a Instruction<'a>,
     /// Policy of the stack.
-    pub policy: &'a StackPolicy,
+    pub policy: &'a EffectivePolicy,
     /// Names of the stacks that this one depends on, and that are not ready.
     pub unready_dependencies: &'a [String],
     /// True if the broker knows that this revision was completely applied; `None` if its records could not be read.
@@ -96,7 +96,7 @@ impl Pass<'_> {
             }
         }
         let last_applied = cache.last_applied.as_ref();
-        let StackPolicy { drift, is_suspended, releases_on_removal, .. } = *self.policy;
+        let EffectivePolicy { drift, is_suspended, releases_on_removal, .. } = *self.policy;
         // The drift of a suspended stack is reported, and not corrected.
         let drift = if is_suspended && drift == DriftMode::Correct { DriftMode::Detect } else { drift };
         let (claims, releases_all) = (&*self.instruction.claims(), releases_on_removal);
@@ -359,7 +359,7 @@ impl Pass<'_> {
 fn find_unknown_objects(desired: &DesiredStack, inventory: &Inventory, live: &LiveSet) -> Vec<Entry> {
     let is_unknown =
         |object: &&LiveObject| inventory.get(&object.key).is_none() && is_provably_of(desired.stack, object);
-    live.values().filter(is_unknown).map(Entry::of_live).collect()
+    live.values().filter(is_unknown).map(Entry::from_live).collect()
 }
 
 /// Removes the deletes that wait for an approval from a plan. Returns the message about them, and the foreign objects whose
@@ -410,20 +410,20 @@ fn find_declared(
     live: &LiveSet,
     unreadable: &UnreadableKinds,
     applied: &BTreeMap<Arc<ObjectKey>, AppliedObject>,
-) -> Vec<DeclaredObject> {
+) -> Vec<SeenObject> {
     let present =
-        |live: &LiveObject, health| DeclaredState::Present { resource_version: live.resource_version.clone(), health };
+        |live: &LiveObject, health| SeenState::Present { resource_version: live.resource_version.clone(), health };
     let state = |object: &DesiredObject| match (applied.get(&object.key), live.get(&object.key)) {
         (Some(applied), _) => present(&applied.live, Some(applied.health.clone())),
         (None, Some(live)) => present(live, None),
-        (None, None) if unreadable.contains(&object.key) => DeclaredState::Unread,
+        (None, None) if unreadable.contains(&object.key) => SeenState::Unread,
         (None, None) => match find_done(object, inventory, live, unreadable) {
-            Some(creation) => DeclaredState::Done(creation.result.clone()),
-            None => DeclaredState::Missing,
+            Some(creation) => SeenState::Done(creation.result.clone()),
+            None => SeenState::Missing,
         },
     };
     let objects = desired.goal.objects().iter();
-    objects.map(|object| DeclaredObject { object: object.clone(), state: state(object) }).collect()
+    objects.map(|object| SeenObject { object: object.clone(), state: state(object) }).collect()
 }
 
 fn rewritten_fields(applied: &AppliedState) -> impl Iterator<Item = (Arc<ObjectKey>, String)> {

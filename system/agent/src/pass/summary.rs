@@ -30,7 +30,7 @@ pub struct PassSummary {
     /// Deletions that wait for an approval.
     pub held: Option<HoldMessage>,
     /// Declared objects as the pass left them.
-    pub declared: Vec<DeclaredObject>,
+    pub declared: Vec<SeenObject>,
     /// True if the revision declares no object. False also for a pass that ended before it had looked at every object.
     pub declares_nothing: bool,
     /// Fields that the cluster rewrites at every apply: object and path.
@@ -123,18 +123,18 @@ impl PassSummary {
     }
 }
 
-/// Declared object as a pass left it.
+/// Desired object, and the live object as a pass left it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DeclaredObject {
-    /// Declared object.
+pub struct SeenObject {
+    /// Desired object.
     pub object: Arc<DesiredObject>,
     /// State of the live object.
-    pub state: DeclaredState,
+    pub state: SeenState,
 }
 
-/// State of the live object of a declared one.
+/// State of the live object of a desired one.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DeclaredState {
+pub enum SeenState {
     /// It exists.
     Present {
         /// resourceVersion of the live object.
@@ -238,8 +238,10 @@ impl PassError {
 
     /// Returns the objects that the cluster did not let the stack write; `None` if the pass did not try.
     pub fn denied_objects(&self) -> Option<BTreeSet<ObjectKey>> {
-        let Self::Act(ActError::Invalid(errors) | ActError::Write(errors)) = self else { return None };
-        let denied = errors.iter().filter(|error| error.is_forbidden());
+        let Self::Act(ActError::Invalid(errors) | ActError::Write(errors) | ActError::Postponed(errors)) = self else {
+            return None;
+        };
+        let denied = errors.iter().filter(|error| error.is_forbidden() && !error.is_about_terminating_parent());
         Some(denied.filter_map(ClusterError::object).cloned().collect())
     }
 
@@ -254,7 +256,11 @@ impl PassError {
 
     /// Returns the objects that could not be written or deleted, each with its reason.
     pub fn objects(&self) -> Vec<(ObjectKey, String)> {
-        if let Self::Act(error) = self { error.objects() } else { Vec::new() }
+        match self {
+            Self::Act(error) => error.objects(),
+            Self::Plan(PlanError::OwnedByOtherStacks(owned)) => owned.clone(),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns true if a write failed.

@@ -16,7 +16,7 @@ use crate::pass::plan::{
 use crate::pass::resolve::{ResolveError, resolve_bundle};
 use crate::pass::summary::PassError;
 use crate::target::claims::Claims;
-use crate::target::policy::StackPolicy;
+use crate::target::policy::EffectivePolicy;
 use crate::target::revision::Revision;
 
 /// Preview of a pass.
@@ -43,7 +43,7 @@ pub async fn preview_stack(
     reflector: &Reflector,
     revision: &Revision,
     claims: &Arc<Claims>,
-    policy: &StackPolicy,
+    policy: &EffectivePolicy,
 ) -> StackPreview {
     let preview = try_preview(cluster, reflector, revision, claims, policy).await;
     let mut preview = preview.unwrap_or_else(|error| StackPreview::from_error(&error.to_string()));
@@ -61,7 +61,7 @@ async fn try_preview(
     reflector: &Reflector,
     revision: &Revision,
     claims: &Arc<Claims>,
-    policy: &StackPolicy,
+    policy: &EffectivePolicy,
 ) -> Result<StackPreview, PassError> {
     let problems = policy.find_problems(revision.is_deletion_marker);
     if !problems.is_empty() {

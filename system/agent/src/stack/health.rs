@@ -17,7 +17,7 @@ use crate::panics::catch_panic;
 use crate::pass::creation::{CreationResult, SeenResult};
 use crate::pass::desired::DesiredObject;
 use crate::pass::order::ReadyObjects;
-use crate::pass::summary::{DeclaredObject, DeclaredState};
+use crate::pass::summary::{SeenObject, SeenState};
 
 /// Number of objects that are not ready and named in a message.
 const NAMED_MAX: usize = 5;
@@ -46,26 +46,26 @@ struct ObjectHealth {
 
 impl StackHealth {
     /// Reads the objects that changed since the last update or are not ready, and the pods of those that are not ready.
-    pub async fn update(&mut self, cluster: &Cluster, declared: Vec<DeclaredObject>, declares_nothing: bool) {
+    pub async fn update(&mut self, cluster: &Cluster, declared: Vec<SeenObject>, declares_nothing: bool) {
         self.declares_nothing = declares_nothing;
         if !self.objects.is_empty() {
             let keys: BTreeSet<&ObjectKey> = declared.iter().map(|declared| &*declared.object.key).collect();
             self.objects.retain(|key, _| keys.contains(&**key));
         }
         let mut due = Vec::new();
-        for DeclaredObject { object, state } in declared {
+        for SeenObject { object, state } in declared {
             let (resource_version, assessed) = match state {
-                DeclaredState::Present { resource_version, health: None } => {
+                SeenState::Present { resource_version, health: None } => {
                     if self.is_due(&object.key, &resource_version) {
                         due.push(object);
                     }
                     continue;
                 }
                 // The response to the write of this pass had the health; a later change causes a read.
-                DeclaredState::Present { resource_version, health: Some(health) } => (Some(resource_version), health),
-                DeclaredState::Missing => (None, assess_absent(&object.key, Health::missing())),
-                DeclaredState::Done(result) => (None, assess_absent(&object.key, assess_done(result, &object))),
-                DeclaredState::Unread => (None, assess_absent(&object.key, Health::not_read())),
+                SeenState::Present { resource_version, health: Some(health) } => (Some(resource_version), health),
+                SeenState::Missing => (None, assess_absent(&object.key, Health::missing())),
+                SeenState::Done(result) => (None, assess_absent(&object.key, assess_done(result, &object))),
+                SeenState::Unread => (None, assess_absent(&object.key, Health::not_read())),
             };
             let is_waited_for = object.is_waited_for();
             self.objects.insert(object.key.clone(), ObjectHealth { resource_version, assessed, is_waited_for });
@@ -205,7 +205,10 @@ async fn read_isolated(
 ) -> Result<Option<(Arc<ObjectKey>, ObjectHealth)>, String> {
     let key = declared.key.clone();
     let read = catch_panic(read_health(cluster, deadline, declared)).await;
-    read.unwrap_or_else(|cause| Err(format!("read {key}: {cause}")))
+    read.unwrap_or_else(|cause| {
+        tracing::error!("read {key}: {cause}");
+        Err(format!("read {key}: {cause}"))
+    })
 }
 
 async fn read_health(

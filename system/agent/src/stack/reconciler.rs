@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sindri_client::{Client, ClientError};
 use sindri_model::policy::DriftMode;
-use sindri_model::wire::{DeploymentObject, DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
+use sindri_model::wire::{DeploymentObjectHealthUpdate, ReportedCondition, StackStatusReport};
 use sindri_model::{AgentId, Clock, ObjectKey, RevisionId, StackId};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::dependencies::ReadyStacks;
 use super::health::{read_results, to_wire_status};
 use super::object_events::find_object_events;
-use super::outcome::OutcomeReporter;
+use super::outcome::{Outcome, OutcomeReporter};
 use super::report_session::ReportSessions;
-use super::state::StackState;
+use super::state::ReconcileState;
 use crate::cluster::Cluster;
 use crate::cluster::reflector::Reflector;
 use crate::panics::catch_panic;
@@ -25,7 +25,7 @@ use crate::pass::run::Pass;
 use crate::pass::summary::{PassError, PassSummary};
 use crate::settings::Settings;
 use crate::target::instruction::Instruction;
-use crate::target::policy::StackPolicy;
+use crate::target::policy::EffectivePolicy;
 use crate::target::revision::Revision;
 use crate::target::state::LatestTargetState;
 use crate::telemetry::metrics::{Metrics, PassOutcome};
@@ -66,20 +66,40 @@ impl Reconciler<'_> {
     pub async fn reconcile(
         &self,
         revision: Arc<Revision>,
-        mut state: StackState,
+        mut state: ReconcileState,
         superseded: CancellationToken,
-    ) -> (StackId, StackState) {
+    ) -> (StackId, ReconcileState) {
         let (stack, started) = (revision.stack_id, Instant::now());
         if let Err(panic) = catch_panic(self.pass_unless_removed(&revision, &mut state, &superseded)).await {
             tracing::error!("stack {stack}: {panic}; its next pass begins anew");
             self.metrics.record_pass(stack, PassOutcome::Panicked, started.elapsed());
             // It may be half changed.
-            state = StackState::default();
+            state = ReconcileState::default();
+            if let Err(panic) = catch_panic(self.report_panic(&revision, panic, &mut state)).await {
+                tracing::error!("stack {stack}: {panic}; the failure of its pass is not reported");
+            }
         }
         (stack, state)
     }
 
-    async fn pass_unless_removed(&self, revision: &Revision, state: &mut StackState, superseded: &CancellationToken) {
+    /// Reports the failure of a pass that panicked outside of the work on its objects.
+    async fn report_panic(&self, revision: &Revision, panic: String, state: &mut ReconcileState) {
+        if revision.is_from_copy() {
+            return;
+        }
+        self.prepare_reporter(revision, state).await;
+        let Some(reporter) = &mut state.reporter else { return };
+        if let Err(error) = reporter.report(self.broker, Outcome::failure(panic)).await {
+            tracing::warn!("{error}");
+        }
+    }
+
+    async fn pass_unless_removed(
+        &self,
+        revision: &Revision,
+        state: &mut ReconcileState,
+        superseded: &CancellationToken,
+    ) {
         if !revision.is_from_copy() {
             self.prepare_reporter(revision, state).await;
         }
@@ -97,13 +117,13 @@ impl Reconciler<'_> {
     }
 
     /// Gives the stack a reporter for its revision; none if the outcomes that the broker has stored cannot be read.
-    async fn prepare_reporter(&self, revision: &Revision, state: &mut StackState) {
+    async fn prepare_reporter(&self, revision: &Revision, state: &mut ReconcileState) {
         let Some(epoch) = self.target.epoch() else { return };
         match self.reports.create_reporter(self.broker, revision.id, epoch).await {
             Ok((session, reporter)) => {
                 state.forget_reports_of_other_sessions(session);
                 if !state.reporter.as_ref().is_some_and(|reporter| reporter.is_about(revision.id)) {
-                    if !state.applied_is(revision.id) {
+                    if !state.has_applied(revision.id) {
                         state.drift.reset();
                         state.reset_waits();
                     }
@@ -121,11 +141,11 @@ impl Reconciler<'_> {
     async fn pass_and_report(
         &self,
         revision: &Revision,
-        state: &mut StackState,
+        state: &mut ReconcileState,
         superseded: &CancellationToken,
     ) -> Result<(), ClientError> {
         let annotations = self.target.annotations(revision.stack_id);
-        let policy = StackPolicy::from_annotations(self.settings, &annotations);
+        let policy = EffectivePolicy::from_annotations(self.settings, &annotations);
         let (started, claims) = (Instant::now(), self.target.claims());
         let mut pass = self.run_pass(revision, &policy, state, superseded).await;
         let is_ended = self.cluster.shutdown().is_cancelled() || superseded.is_cancelled();
@@ -142,7 +162,7 @@ impl Reconciler<'_> {
         state.record_pass(revision, &pass, &policy, interval);
         state.record_claims(&pass, claims);
         match &pass {
-            Ok(_) if state.applied_is(revision.id) => self.target.set_denied(revision, BTreeSet::new()),
+            Ok(_) if state.has_applied(revision.id) => self.target.set_denied(revision, BTreeSet::new()),
             Ok(_) => {}
             Err(error) => {
                 error.denied_objects().into_iter().for_each(|denied| self.target.set_denied(revision, denied))
@@ -190,7 +210,7 @@ impl Reconciler<'_> {
     }
 
     /// Stores the results of objects that are applied once, after a pass that failed: it may be repeated until they are gone.
-    async fn record_results(&self, revision: &Revision, state: &mut StackState) {
+    async fn record_results(&self, revision: &Revision, state: &mut ReconcileState) {
         let stack = revision.stack_id;
         let saved = match state.cache.find_without_result(self.cluster, stack).await {
             Ok(objects) if objects.is_empty() => return,
@@ -206,7 +226,7 @@ impl Reconciler<'_> {
     }
 
     /// Reads the health of the objects, and stores the results of those that are applied once.
-    async fn update_health(&self, revision: &Revision, summary: &mut PassSummary, state: &mut StackState) {
+    async fn update_health(&self, revision: &Revision, summary: &mut PassSummary, state: &mut ReconcileState) {
         let declared = std::mem::take(&mut summary.declared);
         state.health.update(self.cluster, declared, summary.declares_nothing).await;
         let find_result = |key: &ObjectKey| state.health.find_result(key);
@@ -219,8 +239,8 @@ impl Reconciler<'_> {
     async fn run_pass(
         &self,
         revision: &Revision,
-        policy: &StackPolicy,
-        state: &mut StackState,
+        policy: &EffectivePolicy,
+        state: &mut ReconcileState,
         superseded: &CancellationToken,
     ) -> Result<PassSummary, PassError> {
         let (instruction, started) = (Instruction::new(self.target, revision), Instant::now());
@@ -273,7 +293,7 @@ impl Reconciler<'_> {
         &self,
         pass: &Result<PassSummary, PassError>,
         timeout: Duration,
-        state: &mut StackState,
+        state: &mut ReconcileState,
     ) -> Result<(), ClientError> {
         match (state.decide_outcome(pass, timeout), &mut state.reporter) {
             (Some(outcome), Some(reporter)) if !reporter.is_reported(&outcome) => {
@@ -287,7 +307,12 @@ impl Reconciler<'_> {
     }
 
     /// Creates Kubernetes Events about the objects that did not become as declared.
-    async fn create_events(&self, revision: &Revision, pass: &Result<PassSummary, PassError>, state: &mut StackState) {
+    async fn create_events(
+        &self,
+        revision: &Revision,
+        pass: &Result<PassSummary, PassError>,
+        state: &mut ReconcileState,
+    ) {
         let waiting = pass.as_ref().ok().and_then(|summary| summary.waiting.as_ref());
         let failing = waiting.map(|waiting| state.health.describe_failing(waiting.objects())).unwrap_or_default();
         let drift = state.drift.persistent(self.settings.polling_interval);
@@ -300,9 +325,9 @@ impl Reconciler<'_> {
     /// Reports conditions and health if they changed. A stack whose removal is complete has none.
     async fn report_status(
         &self,
-        revision: &DeploymentObject,
+        revision: &Revision,
         pass: &Result<PassSummary, PassError>,
-        state: &mut StackState,
+        state: &mut ReconcileState,
     ) -> Result<(), ClientError> {
         if state.is_removal_confirmed(revision) {
             return Ok(());
@@ -315,9 +340,9 @@ impl Reconciler<'_> {
 
     async fn report_conditions(
         &self,
-        revision: &DeploymentObject,
+        revision: &Revision,
         conditions: Vec<ReportedCondition>,
-        state: &mut StackState,
+        state: &mut ReconcileState,
     ) -> Result<(), ClientError> {
         let report = StackStatusReport { deployment_object_id: revision.id, conditions };
         if state.reported_conditions.as_ref() == Some(&report) {
@@ -328,7 +353,7 @@ impl Reconciler<'_> {
         Ok(())
     }
 
-    async fn report_health(&self, revision: &DeploymentObject, state: &mut StackState) -> Result<(), ClientError> {
+    async fn report_health(&self, revision: &Revision, state: &mut ReconcileState) -> Result<(), ClientError> {
         let summary = state.health.summary();
         if revision.is_deletion_marker || summary.total == 0 {
             return Ok(());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sindri_model::RevisionId;
 use sindri_model::policy::DriftMode;
-use sindri_model::wire::{ConditionStatus, DeploymentObject, HealthStatus, ReportedCondition, StackStatusReport};
+use sindri_model::wire::{ConditionStatus, HealthStatus, ReportedCondition, StackStatusReport};
 use tokio::time::Instant;
 
 use super::conditions::{ConditionInputs, ReadyCondition};
@@ -16,14 +16,15 @@ use super::outcome::{Outcome, OutcomeReporter};
 use crate::pass::cache::PassCache;
 use crate::pass::summary::{PassError, PassSummary, Waiting};
 use crate::target::claims::Claims;
-use crate::target::policy::StackPolicy;
+use crate::target::policy::EffectivePolicy;
+use crate::target::revision::Revision;
 
 /// Passes in a row that find deleted objects still terminating, after which that is reported: a finalizer may block forever.
 const SILENT_WAITS_MAX: u32 = 10;
 
 /// State of a stack between its passes. It may be lost: a new process builds it again.
 #[derive(Default)]
-pub struct StackState {
+pub struct ReconcileState {
     pub cache: PassCache,
     pub reporter: Option<OutcomeReporter>,
     /// Passes in a row that found deleted objects still terminating.
@@ -55,7 +56,7 @@ pub struct StackState {
     pub has_become_ready: bool,
 }
 
-impl StackState {
+impl ReconcileState {
     /// Forgets what was reported in other sessions than this one: the broker may not have it any more.
     pub fn forget_reports_of_other_sessions(&mut self, session: u32) {
         if self.reported_in.is_some_and(|number| number != session) {
@@ -65,7 +66,7 @@ impl StackState {
     }
 
     /// Returns true if this revision was applied last.
-    pub fn applied_is(&self, revision: RevisionId) -> bool {
+    pub fn has_applied(&self, revision: RevisionId) -> bool {
         self.applied == Some(revision)
     }
 
@@ -77,9 +78,9 @@ impl StackState {
     /// Records the result of a pass for the next ones.
     pub fn record_pass(
         &mut self,
-        revision: &DeploymentObject,
+        revision: &Revision,
         pass: &Result<PassSummary, PassError>,
-        policy: &StackPolicy,
+        policy: &EffectivePolicy,
         interval: Duration,
     ) {
         self.paused_until = None;
@@ -172,13 +173,13 @@ impl StackState {
     }
 
     /// Returns true if this revision is applied, and all of its objects are ready.
-    pub fn is_ready(&self, revision: &DeploymentObject) -> bool {
+    pub fn is_ready(&self, revision: &Revision) -> bool {
         let is_applied = !revision.is_deletion_marker && self.applied == Some(revision.id);
         is_applied && self.health.ready_condition().status == ConditionStatus::True
     }
 
     /// Returns true if the broker has stored that a removal is complete.
-    pub fn is_removal_confirmed(&self, revision: &DeploymentObject) -> bool {
+    pub fn is_removal_confirmed(&self, revision: &Revision) -> bool {
         let success = Outcome::success();
         revision.is_deletion_marker && self.reporter.as_ref().is_some_and(|reporter| reporter.is_reported(&success))
     }
@@ -186,7 +187,7 @@ impl StackState {
     /// Returns the conditions to report.
     pub fn conditions(
         &self,
-        revision: &DeploymentObject,
+        revision: &Revision,
         pass: &Result<PassSummary, PassError>,
         interval: Duration,
     ) -> Vec<ReportedCondition> {

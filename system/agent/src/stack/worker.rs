@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::reconciler::{Reconciler, TURN_MAX};
-use super::state::StackState;
+use super::state::ReconcileState;
 use crate::pass_queue::{PassQueue, Reason};
 use crate::target::instruction::Instruction;
 use crate::target::revision::Revision;
@@ -48,7 +48,7 @@ enum NextPass {
 impl Worker<'_> {
     /// Runs passes until shutdown, and then until the running ones have ended.
     pub async fn run(&self) {
-        let mut idle: BTreeMap<StackId, StackState> = BTreeMap::new();
+        let mut idle: BTreeMap<StackId, ReconcileState> = BTreeMap::new();
         let mut running = FuturesUnordered::new();
         let mut busy: BTreeMap<StackId, RunningPass<'_>> = BTreeMap::new();
         let mut turn: Option<(StackId, Instant)> = None;
@@ -68,7 +68,7 @@ impl Worker<'_> {
                     busy.insert(stack, RunningPass { instruction, superseded: superseded.clone() });
                     let longest = if state.stuck == Some(revision.id) { TURN_STUCK_MAX } else { TURN_MAX };
                     turn = Some((stack, Instant::now() + longest));
-                    let request = revision.request().filter(|_| !state.applied_is(revision.id)).cloned();
+                    let request = revision.request().filter(|_| !state.has_applied(revision.id)).cloned();
                     let span = create_span(&revision);
                     let pass = self.reconciler.reconcile(revision, state, superseded);
                     running.push(run_in_request(request, span, pass));
@@ -113,7 +113,7 @@ impl Worker<'_> {
     }
 
     /// Requests passes of the stacks that wait for another stack to declare something else, if the target state has changed.
-    fn request_waiting_for_claims(&self, idle: &mut BTreeMap<StackId, StackState>) {
+    fn request_waiting_for_claims(&self, idle: &mut BTreeMap<StackId, ReconcileState>) {
         let claims = self.reconciler.target.claims();
         for (stack, state) in idle {
             if state.claims.take_if(|before| !Arc::ptr_eq(before, &claims)).is_some() {
@@ -126,7 +126,7 @@ impl Worker<'_> {
     fn find_next(
         &self,
         busy: &BTreeMap<StackId, RunningPass<'_>>,
-        idle: &BTreeMap<StackId, StackState>,
+        idle: &BTreeMap<StackId, ReconcileState>,
     ) -> Option<NextPass> {
         let mut earliest: Option<Instant> = None;
         for revision in self.reconciler.target.revisions() {
@@ -144,7 +144,7 @@ impl Worker<'_> {
     }
 
     /// Forgets stacks that are no longer in the target state.
-    fn forget_removed_stacks(&self, idle: &mut BTreeMap<StackId, StackState>) {
+    fn forget_removed_stacks(&self, idle: &mut BTreeMap<StackId, ReconcileState>) {
         let revisions = self.reconciler.target.revisions();
         let stacks: BTreeSet<StackId> = revisions.iter().map(|revision| revision.stack_id).collect();
         // An inactive agent has no revisions, and keeps its state until it is active again.

@@ -58,13 +58,13 @@ impl Claims {
 
     /// Returns the claims for the agent of this name.
     #[must_use]
-    pub fn of_agent(self, name: &str) -> Self {
+    pub fn with_agent_name(self, name: &str) -> Self {
         Self { agent: name.to_owned(), ..self }
     }
 
     /// Returns the claims with the version of the target state.
     #[must_use]
-    pub fn of_version(self, version: Option<Sequence>) -> Self {
+    pub fn with_version(self, version: Option<Sequence>) -> Self {
         Self { version, ..self }
     }
 
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_stack_is_named_by_its_name_and_suspended_for_its_agent() {
-        let mut claims = Claims::default().of_agent("east");
+        let mut claims = Claims::default().with_agent_name("east");
         let revision = Revision::from_wire(fixtures::revision(1, 1, "a: 1"));
         let named = revision.stack_id;
         claims.add_revision(&revision);

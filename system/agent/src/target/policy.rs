@@ -13,7 +13,7 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
 
 /// Policy of one stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackPolicy {
+pub struct EffectivePolicy {
     /// Treatment of drift.
     pub drift: DriftMode,
     /// Limit on deletions without an approval.
@@ -36,7 +36,7 @@ pub struct StackPolicy {
     pub apply_problems: Vec<String>,
 }
 
-impl StackPolicy {
+impl EffectivePolicy {
     /// Reads the policy from a stack's annotations.
     pub fn from_annotations(settings: &Settings, annotations: &BTreeMap<String, String>) -> Self {
         let mut policy = Self {
@@ -100,7 +100,7 @@ mod tests {
         let settings = Settings::new("east".into(), "east".into());
         let read = |pairs: &[(&str, &str)]| {
             let annotations = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-            StackPolicy::from_annotations(&settings, &annotations)
+            EffectivePolicy::from_annotations(&settings, &annotations)
         };
         let plain = read(&[("sindri.dev/team", "shop")]);
         assert_eq!((plain.drift, plain.brake, plain.problems), (DriftMode::Correct, Brake::default(), vec![]));

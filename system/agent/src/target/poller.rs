@@ -148,7 +148,7 @@ impl Poller<'_> {
             tokio::time::sleep(CHANGED_PAUSE).await;
             return Ok(true);
         }
-        let claims = self.empty_claims().of_version(version.map(|version| version.state));
+        let claims = self.empty_claims().with_version(version.map(|version| version.state));
         let changed = self.target.replace(revisions, by_stack(policies), Some(epoch), claims);
         known.etag = new_etag;
         // After the target state, which says what the other stacks declare.
@@ -211,7 +211,7 @@ impl Poller<'_> {
     }
 
     fn empty_claims(&self) -> Claims {
-        Claims::new(self.cluster.default_namespace()).of_agent(&self.settings.name)
+        Claims::new(self.cluster.default_namespace()).with_agent_name(&self.settings.name)
     }
 
     fn request_all(&self) {

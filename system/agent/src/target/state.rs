@@ -175,7 +175,7 @@ impl LatestTargetState {
     }
 
     /// Records the objects of a revision that the cluster does not let its stack write.
-    pub fn set_denied(&self, revision: &DeploymentObject, objects: BTreeSet<ObjectKey>) {
+    pub fn set_denied(&self, revision: &Revision, objects: BTreeSet<ObjectKey>) {
         let mut snapshot = self.lock();
         if let Some(claims) = snapshot.claims.with_denied(revision.stack_id, revision.sequence_id, objects) {
             snapshot.claims = Arc::new(claims);

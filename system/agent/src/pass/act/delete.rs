@@ -46,14 +46,26 @@ pub struct DeleteSummary {
     pub errors: Vec<DeleteError>,
 }
 
+/// Place of an object in the order of deletion, if CRDs that still have custom resources come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    CustomResources,
+    FilledCrds,
+    Order(DeleteOrder),
+}
+
+/// True if objects of others are deleted together with a namespace or a CRD.
+struct HasContent(bool);
+
 impl Deleter<'_> {
-    /// Deletes all objects in their order, and continues after failures. Stops before the operator, CRDs and namespaces of
-    /// custom resources that still exist, and before the permissions with which the other objects are deleted; `terminating`
-    /// are objects that are being deleted already.
+    /// Deletes all objects in their order, and continues after failures. CRDs that still have custom resources, whose deletion is
+    /// approved, come before everything but custom resources. Stops before the operator, CRDs and namespaces of custom
+    /// resources that still exist, and before the permissions with which the other objects are deleted; `terminating` are
+    /// objects that are being deleted already.
     pub async fn delete_all(&self, deletes: &[Delete], terminating: &[Arc<ObjectKey>]) -> DeleteSummary {
         let mut summary =
             DeleteSummary { inventory: self.inventory.clone(), terminating: Vec::new(), errors: Vec::new() };
-        let kept_crds = self.check_crds(deletes).await;
+        let (kept_crds, filled_crds) = self.check_crds(deletes).await;
         // The operator of a CRD that is kept, or waits for its custom resources, is kept too, with everything that it may need.
         let is_waited_for = |key: &Arc<ObjectKey>| {
             DeleteOrder::from_key(key) == DeleteOrder::CustomResource || Stage::from_key(key) == Stage::Crds
@@ -61,11 +73,19 @@ impl Deleter<'_> {
         let mut has_custom_resources = !kept_crds.is_empty() || terminating.iter().any(is_waited_for);
         summary.errors.extend(kept_crds);
         let mut accepted: Vec<&Delete> = Vec::new();
-        let steps: Vec<&[Delete]> = deletes.chunk_by(|one, other| one.order == other.order).collect();
+        let place = |delete: &&Delete| match delete.order {
+            DeleteOrder::CustomResource => Place::CustomResources,
+            _ if filled_crds.contains(&delete.entry.key) => Place::FilledCrds,
+            order => Place::Order(order),
+        };
+        let mut deletes: Vec<&Delete> = deletes.iter().collect();
+        deletes.sort_by_key(place);
+        let steps: Vec<&[&Delete]> = deletes.chunk_by(|one, other| place(one) == place(other)).collect();
         for (index, deletes) in steps.iter().enumerate() {
             let order = deletes.first().map(|delete| delete.order);
-            let is_custom_step = order == Some(DeleteOrder::CustomResource);
-            if has_custom_resources && !is_custom_step {
+            let of_custom_resources = |place: Place| matches!(place, Place::CustomResources | Place::FilledCrds);
+            let is_custom_step = deletes.first().map(place).is_some_and(of_custom_resources);
+            if has_custom_resources && order != Some(DeleteOrder::CustomResource) {
                 break;
             }
             let is_other = |key: &Arc<ObjectKey>| DeleteOrder::from_impersonated_key(key) != DeleteOrder::Permissions;
@@ -74,7 +94,7 @@ impl Deleter<'_> {
                 break;
             }
             let delete = |delete| async move { (delete, self.delete(delete).await) };
-            for (delete, deleted) in run_concurrently(deletes.iter().collect(), delete).await {
+            for (delete, deleted) in run_concurrently(deletes.to_vec(), delete).await {
                 match deleted {
                     Ok(DeleteResult::Accepted) => accepted.push(delete),
                     // Gone, or replaced by another client: not an object of the stack any more.
@@ -90,18 +110,28 @@ impl Deleter<'_> {
             if is_custom_step || next.is_none_or(waits) {
                 // Custom resources cannot be read after their CRD is deleted.
                 self.wait_until_gone(&mut accepted, &mut summary).await;
-                has_custom_resources |= accepted.iter().any(|delete| delete.order == DeleteOrder::CustomResource);
+                has_custom_resources |= accepted.iter().map(place).any(of_custom_resources);
             }
         }
         summary.terminating = accepted.iter().map(|delete| delete.entry.key.clone()).collect();
         summary
     }
 
-    /// Returns the reasons why CRDs are kept: custom resources that are declared, or belong to others.
-    async fn check_crds(&self, deletes: &[Delete]) -> Vec<DeleteError> {
+    /// Returns the reasons why CRDs are kept: custom resources that are declared, or belong to others. And returns the CRDs with
+    /// custom resources that are deleted with them, for which their operator is still needed.
+    async fn check_crds(&self, deletes: &[Delete]) -> (Vec<DeleteError>, BTreeSet<Arc<ObjectKey>>) {
         let is_crd = |delete: &&Delete| Stage::from_key(&delete.entry.key) == Stage::Crds;
-        let check = |delete| async move { self.check_content(delete).await.err() };
-        run_concurrently(deletes.iter().filter(is_crd).collect(), check).await.into_iter().flatten().collect()
+        let check = |delete| async move { (delete, self.check_content(delete).await) };
+        let (mut kept, mut filled) = (Vec::new(), BTreeSet::new());
+        let crds: Vec<&Delete> = deletes.iter().filter(is_crd).collect();
+        for (delete, checked) in run_concurrently(crds, check).await {
+            match checked {
+                Err(reason) => kept.push(reason),
+                Ok(HasContent(true)) => drop(filled.insert(delete.entry.key.clone())),
+                Ok(HasContent(false)) => {}
+            }
+        }
+        (kept, filled)
     }
 
     /// Deletes an object, unless a newer revision of the stack may declare it.
@@ -152,7 +182,7 @@ impl Deleter<'_> {
     }
 
     /// Checks the content of a namespace or a CRD: another client may have created an object since the plan was made.
-    async fn check_content(&self, delete: &Delete) -> Result<(), DeleteError> {
+    async fn check_content(&self, delete: &Delete) -> Result<HasContent, DeleteError> {
         let key = &delete.entry.key;
         let (cluster, stack, inventory) = (self.cluster, self.stack, self.inventory);
         let search = ContentSearch { cluster, stack, inventory, claims: &|| self.instruction.claims() };
@@ -162,20 +192,21 @@ impl Deleter<'_> {
                 return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });
             }
             Content::Foreign { objects, kept } => (objects, kept),
-            Content::Unknown if self.approved.is_none() => return Ok(()),
+            Content::Unknown if self.approved.is_none() => return Ok(HasContent(false)),
             Content::Unknown => return Err(DeleteError::ContentUnknown(key.clone())),
         };
+        let has_content = HasContent(!foreign.is_empty());
         let Some(approved) = &self.approved else {
             // With the brake off every deletion is approved, except that of objects which are to be kept.
             return match kept {
                 Some(kept) => Err(DeleteError::ContainsKept { key: key.clone(), kept }),
-                None => Ok(()),
+                None => Ok(has_content),
             };
         };
         let approved = approved.get(key).map(Vec::as_slice).unwrap_or_default();
         match foreign.into_iter().find(|foreign| !approved.contains(foreign)) {
             Some(foreign) => Err(DeleteError::ContainsForeign { key: key.clone(), foreign }),
-            None => Ok(()),
+            None => Ok(has_content),
         }
     }
 

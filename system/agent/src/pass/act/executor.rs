@@ -51,6 +51,8 @@ impl Executor<'_> {
         let writer = Writer { cluster, stack, inventory: &before, instruction };
         let recorder = OnceRecorder::new(self.inventory_cluster, self.stack, self.inventory);
         if let Err(error) = writer.write_all(plan, validation, &recorder, &mut result, &mut created).await {
+            // If objects were only postponed, the others stay.
+            let created = if matches!(error, ActError::Postponed(_)) { Vec::new() } else { created };
             let rollback = NamespaceRollback { cluster, stack, inventory: self.inventory, instruction };
             let deleted = rollback.delete(&created, &result).await;
             let mut after = self.inventory_after(&result);

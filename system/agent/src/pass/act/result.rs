@@ -27,6 +27,9 @@ pub enum ActError {
     /// Some writes failed; earlier writes are kept.
     #[error("{}", join(.0))]
     Write(Vec<ClusterError>),
+    /// Nothing is known about some objects, or their namespace or CRD is being deleted; all others were written.
+    #[error("{} of the objects are not written yet: {}", .0.len(), join(.0))]
+    Postponed(Vec<ClusterError>),
     /// A CRD was applied and its kind is not served.
     #[error("{key} was applied and is still not served after {} s", SERVED_WAIT_MAX.as_secs())]
     NotServed {
@@ -54,12 +57,23 @@ pub enum ActError {
 }
 
 impl ActError {
+    /// Adds the failures of objects that were not written to those of writes.
+    #[must_use]
+    pub(super) fn with_postponed(mut self, postponed: Vec<ClusterError>) -> Self {
+        if let Self::Write(errors) = &mut self {
+            errors.extend(postponed);
+        }
+        self
+    }
+
     /// Returns the objects that could not be written or deleted, each with its reason.
     pub fn objects(&self) -> Vec<(ObjectKey, String)> {
         let failed = |error: &ClusterError| error.object().map(|key| (key.clone(), error.to_string()));
         match self {
             Self::Inventory(_) | Self::Interrupted => Vec::new(),
-            Self::Invalid(errors) | Self::Write(errors) => errors.iter().filter_map(failed).collect(),
+            Self::Invalid(errors) | Self::Write(errors) | Self::Postponed(errors) => {
+                errors.iter().filter_map(failed).collect()
+            }
             Self::NotServed { key } | Self::NotReplaced { key } | Self::HandedOver { key } => {
                 vec![(ObjectKey::clone(key), self.to_string())]
             }
@@ -70,7 +84,9 @@ impl ActError {
     /// Returns true if the work on an object panicked.
     pub fn has_panicked(&self) -> bool {
         match self {
-            Self::Invalid(errors) | Self::Write(errors) => errors.iter().any(ClusterError::is_internal),
+            Self::Invalid(errors) | Self::Write(errors) | Self::Postponed(errors) => {
+                errors.iter().any(ClusterError::is_internal)
+            }
             Self::Deletes(errors) => {
                 errors.iter().any(|error| matches!(error, DeleteError::Cluster(error) if error.is_internal()))
             }

@@ -1,11 +1,13 @@
 //! Writes: namespaces and CRDs first, then the other objects stage by stage, once all of them are validated. An object that
-//! the server rejects because an object of an earlier stage is missing is validated again when that one was written.
+//! the server rejects because an object of an earlier stage is missing, or whose webhook cannot be called, is validated again
+//! when the earlier stages were written. One about which nothing is known delays only itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
-use sindri_model::StackId;
+use sindri_model::{ObjectKey, StackId};
 
 use super::backoff::Backoff;
 use super::isolate::isolate;
@@ -24,6 +26,8 @@ use crate::target::instruction::Instruction;
 
 /// Number of times that an object is read again because it changed between the read and the apply.
 const CONFLICTS_MAX: u32 = 5;
+/// Time that a pass waits for controllers to process objects that it has written, on which others depend.
+const PROCESSED_WAIT_MAX: Duration = Duration::from_secs(3);
 /// Number of objects that are named in one log line.
 const NAMED_MAX: usize = 20;
 
@@ -44,7 +48,14 @@ impl<'a> PreparedWrite<'a> {
 }
 
 /// Result of the validation of objects before any of them is written.
-pub type ValidationResult<'a> = Result<Vec<PreparedWrite<'a>>, ActError>;
+pub type ValidationResult<'a> = Result<ValidatedWrites<'a>, ActError>;
+
+/// Objects after their validation.
+pub struct ValidatedWrites<'a> {
+    writes: Vec<PreparedWrite<'a>>,
+    /// Failures of objects that this pass does not write.
+    postponed: Vec<ClusterError>,
+}
 
 /// Writes objects of a stack to a cluster.
 #[derive(Clone, Copy)]
@@ -86,18 +97,21 @@ impl Writer<'_> {
             Some(validation) => validation?,
             None => self.validate_all(rest).await?,
         };
-        let mut validated = validated.into_iter().peekable();
-        while let Some(first) = validated.next() {
+        let ValidatedWrites { writes, mut postponed } = validated;
+        let mut writes = writes.into_iter().peekable();
+        while let Some(first) = writes.next() {
             let stage = first.write.stage;
-            let mut writes = vec![first];
-            while let Some(next) = validated.next_if(|prepared| prepared.write.stage == stage) {
-                writes.push(next);
+            let mut of_stage = vec![first];
+            while let Some(next) = writes.next_if(|prepared| prepared.write.stage == stage) {
+                of_stage.push(next);
             }
             self.check_not_interrupted()?;
-            self.validate_deferred(&mut writes).await?;
-            self.apply_all(writes, recorder, result).await?;
+            let valid = self.validate_deferred(of_stage, &mut postponed).await?;
+            if let Err(error) = self.apply_all(valid, recorder, result).await {
+                return Err(error.with_postponed(postponed));
+            }
         }
-        Ok(())
+        if postponed.is_empty() { Ok(()) } else { Err(ActError::Postponed(postponed)) }
     }
 
     /// Ends the writes between two stages if there is a newer revision, or if the agent must not act any more.
@@ -105,17 +119,47 @@ impl Writer<'_> {
         if self.cluster.has_ended_retries() { Err(ActError::Interrupted) } else { Ok(()) }
     }
 
-    /// Validates the deferred ones of the writes of one stage, after the earlier stages were written.
-    async fn validate_deferred(&self, writes: &mut [PreparedWrite<'_>]) -> Result<(), ActError> {
-        let mut invalid = Vec::new();
-        for prepared in writes.iter_mut().filter(|prepared| prepared.is_deferred) {
-            match self.validate(prepared).await {
-                Ok(replaced_uid) => prepared.replaced_uid = replaced_uid,
-                Err(error) if error.is_inconclusive() || error.is_internal() => return Err(error.into()),
+    /// Validates the deferred ones of the writes of one stage, after the earlier stages were written. Returns those that can be
+    /// written.
+    async fn validate_deferred<'a>(
+        &self,
+        writes: Vec<PreparedWrite<'a>>,
+        postponed: &mut Vec<ClusterError>,
+    ) -> Result<Vec<PreparedWrite<'a>>, ActError> {
+        let validate = |prepared: PreparedWrite<'a>| async move {
+            let validated = if prepared.is_deferred { self.validate_patiently(&prepared).await } else { Ok(None) };
+            (prepared, validated)
+        };
+        let (mut valid, mut invalid) = (Vec::with_capacity(writes.len()), Vec::new());
+        for (mut prepared, validated) in run_concurrently(writes, validate).await {
+            match validated {
+                Ok(_) if !prepared.is_deferred => valid.push(prepared),
+                Ok(replaced_uid) => {
+                    prepared.replaced_uid = replaced_uid;
+                    valid.push(prepared);
+                }
+                Err(error) if ends_pass(&error) => return Err(error.into()),
+                Err(error) if is_unrelated(&error) => postponed.push(error),
                 Err(error) => invalid.push(error),
             }
         }
-        if invalid.is_empty() { Ok(()) } else { Err(ActError::Invalid(invalid)) }
+        if invalid.is_empty() { Ok(valid) } else { Err(ActError::Invalid(invalid)) }
+    }
+
+    /// Validates a deferred object, again for a short time if it is rejected: controllers may still have to process an object of
+    /// an earlier stage, such as a ResourceQuota.
+    async fn validate_patiently(&self, prepared: &PreparedWrite<'_>) -> Result<Option<String>, ClusterError> {
+        let mut backoff = Backoff::new(PROCESSED_WAIT_MAX);
+        loop {
+            match self.validate(prepared).await {
+                Err(error) if error.proves_rejection() && !self.cluster.has_ended_retries() => {
+                    if !backoff.pause().await {
+                        return Err(error);
+                    }
+                }
+                validated => return validated,
+            }
+        }
     }
 
     /// Applies objects of one stage concurrently. After a failure no further apply begins; those in flight end normally.
@@ -196,19 +240,28 @@ impl Writer<'_> {
 
     /// Validates every object by a dry run, and collects every rejection.
     pub async fn validate_all<'a>(&self, writes: &'a [Write]) -> ValidationResult<'a> {
+        // The stack itself may repair the backend of a webhook.
+        let cluster = &self.cluster.without_webhook_retries();
+        let first = &Writer { cluster, ..*self };
         let validate = |write: &'a Write| async move {
             let prepared = PreparedWrite::new(write);
-            let validated = self.validate(&prepared).await;
+            let validated = first.validate(&prepared).await;
             (prepared, validated)
         };
-        let (mut invalid, mut prepared_writes) = (Vec::new(), Vec::with_capacity(writes.len()));
+        let (mut invalid, mut postponed) = (Vec::new(), Vec::new());
+        let mut prepared_writes = Vec::with_capacity(writes.len());
         for (mut prepared, validated) in run_concurrently(writes.iter().collect(), validate).await {
             match validated {
                 Ok(replaced_uid) => prepared.replaced_uid = replaced_uid,
-                // Without a response nothing is known about the object.
-                Err(error) if error.is_inconclusive() || error.is_internal() => return Err(error.into()),
-                Err(error) if is_explained_by_earlier_write(&error, prepared.write, writes) => {
+                Err(error) if ends_pass(&error) => return Err(error.into()),
+                Err(error)
+                    if error.is_failed_webhook() || is_explained_by_earlier_write(&error, prepared.write, writes) =>
+                {
                     prepared.is_deferred = true;
+                }
+                Err(error) if is_unrelated(&error) => {
+                    postponed.push(error);
+                    continue;
                 }
                 Err(error) => {
                     invalid.push(error);
@@ -217,7 +270,14 @@ impl Writer<'_> {
             }
             prepared_writes.push(prepared);
         }
-        if invalid.is_empty() { Ok(prepared_writes) } else { Err(ActError::Invalid(invalid)) }
+        if !invalid.is_empty() {
+            return Err(ActError::Invalid(invalid));
+        }
+        if prepared_writes.is_empty() && !postponed.is_empty() {
+            postponed.truncate(1);
+            return Err(ActError::Write(postponed));
+        }
+        Ok(ValidatedWrites { writes: prepared_writes, postponed })
     }
 
     /// Validates one object by a dry run; returns the UID of the object that must be deleted before, if it is replaced.
@@ -236,8 +296,9 @@ impl Writer<'_> {
     }
 
     /// Finds the objects that an apply would change, by dry runs.
-    pub async fn compare_all(&self, checks: &[Write], result: &mut ActResult) -> Result<(), ActError> {
-        let compare = |check| async move { (check, self.compare(check).await) };
+    pub async fn compare_all<'a>(&self, checks: &'a [Write], result: &mut ActResult) -> Result<(), ActError> {
+        let compare =
+            |check: &'a Write| async move { (check, isolate("compare", &check.object.key, self.compare(check)).await) };
         for (check, compared) in run_concurrently(checks.iter().collect(), compare).await {
             let key = check.object.key.clone();
             match compared? {
@@ -292,6 +353,17 @@ impl Writer<'_> {
     }
 }
 
+/// Returns true if nothing more may be written after a failed validation.
+fn ends_pass(error: &ClusterError) -> bool {
+    error.is_internal() || matches!(error, ClusterError::ShuttingDown { .. })
+}
+
+/// Returns true if a failed validation says nothing about the object itself: the server did not respond, or the namespace or
+/// the CRD is being deleted. The other objects of the bundle are written.
+fn is_unrelated(error: &ClusterError) -> bool {
+    error.is_inconclusive() || error.is_about_terminating_parent()
+}
+
 /// Returns true if an object was rejected because of an object that an earlier stage of the same plan writes, such as the
 /// ServiceAccount of a Pod.
 pub fn is_explained_by_earlier_write(rejection: &ClusterError, rejected: &Write, writes: &[Write]) -> bool {
@@ -304,7 +376,22 @@ pub fn is_explained_by_earlier_write(rejection: &ClusterError, rejected: &Write,
         is_kind_named
             && reason.split(|c| !is_name_character(c)).any(|word| word.trim_matches('.') == write.object.key.name)
     };
-    writes.iter().any(|write| write.stage < rejected.stage && is_named(write))
+    let explains = |write: &Write| is_named(write) || is_limit(&write.object.key, rejected, reason);
+    writes.iter().any(|write| write.stage < rejected.stage && explains(write))
+}
+
+/// Returns true if an object is the quota, or a limit range, by which another one in its namespace was rejected. Messages name
+/// only the quota.
+fn is_limit(key: &ObjectKey, rejected: &Write, reason: &str) -> bool {
+    let is_reason = match (key.group.as_str(), key.kind.as_str()) {
+        ("", "ResourceQuota") => {
+            let (exceeded, failed) = (format!("exceeded quota: {},", key.name), format!("failed quota: {}:", key.name));
+            reason.starts_with(&exceeded) || reason.starts_with(&failed)
+        }
+        ("", "LimitRange") => reason.contains(" usage per ") || reason.contains(" ratio per "),
+        _ => false,
+    };
+    is_reason && key.namespace == rejected.object.key.namespace
 }
 
 fn is_name_character(c: char) -> bool {
@@ -330,8 +417,6 @@ fn is_established(crd: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use sindri_model::ObjectKey;
-
     use super::*;
 
     #[test]

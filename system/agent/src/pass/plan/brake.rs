@@ -66,6 +66,14 @@ impl Hold {
             Self::Data { key, .. } | Self::Foreign { key, .. } => Some(key),
         }
     }
+
+    /// Returns the objects that it is about: those that would be deleted or taken over.
+    pub fn objects(&self) -> &[Arc<ObjectKey>] {
+        match self {
+            Self::TooMany { objects, .. } | Self::Adoption { objects, .. } => objects,
+            Self::Data { key, .. } | Self::Foreign { key, .. } => std::slice::from_ref(key),
+        }
+    }
 }
 
 impl fmt::Display for Hold {

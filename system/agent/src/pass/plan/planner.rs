@@ -63,9 +63,9 @@ pub enum PlanError {
         /// Newest revision whose writes began.
         begun: RevisionPosition,
     },
-    /// Objects that belong to other stacks.
-    #[error("{}", .0.join("; "))]
-    OwnedByOtherStacks(Vec<String>),
+    /// Objects that belong to other stacks, each with the reason.
+    #[error("{}", .0.iter().map(|(_, reason)| reason.as_str()).collect::<Vec<_>>().join("; "))]
+    OwnedByOtherStacks(Vec<(ObjectKey, String)>),
 }
 
 /// Decides every write of one pass.
@@ -232,11 +232,12 @@ fn find_adoptions(
         let annotated = annotated.filter(is_other);
         annotated.or_else(|| inputs.claims.earlier_claimant(desired.stack, desired.position.sequence, key))
     };
-    let owned: Vec<String> = objects
+    let owned: Vec<(ObjectKey, String)> = objects
         .iter()
         .filter_map(|object| {
-            let owner = inputs.claims.name(owner(&object.key)?);
-            Some(format!("{} belongs to stack {owner}; one object cannot be declared by two stacks", object.key))
+            let (key, owner) = (&*object.key, inputs.claims.name(owner(&object.key)?));
+            let reason = format!("{key} belongs to stack {owner}; one object cannot be declared by two stacks");
+            Some((key.clone(), reason))
         })
         .collect();
     if owned.is_empty() { Ok(adoptions) } else { Err(PlanError::OwnedByOtherStacks(owned)) }
