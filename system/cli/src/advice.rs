@@ -9,7 +9,7 @@ const BY_CODE: [(&str, &str); 15] = [
     ("key_expired", "an administrator replaces the key with sindri generator, agent or admin rotate-key"),
     ("read_only_key", "use the key of an administrator that may change things; sindri whoami shows whose key it is"),
     ("admin_required", "use the key of an administrator; sindri whoami shows whose key it is"),
-    ("generator_inactive", "an administrator activates the generator"),
+    ("generator_inactive", "an administrator activates the generator with sindri generator activate"),
     ("stack_not_owned", "use the key of an administrator or of the stack's generator"),
     ("target_generator_mismatch", "use the key of an administrator or of the stack's generator"),
     ("agent_not_registered", "an administrator registers the agent with sindri generator register"),

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use sindri_model::wire::{
     AgentGeneratorRegistration, AgentRegistrationBody, CreateGeneratorResponse, Generator, NewGenerator,
-    RotatePakRequest,
+    RotatePakRequest, UpdateGeneratorRequest,
 };
 use sindri_model::{AgentId, GeneratorId};
 
@@ -26,6 +26,16 @@ impl Client {
     pub async fn get_generator(&self, generator: GeneratorId) -> Result<Generator, ClientError> {
         let call = Call::get(format!("/generators/{generator}"), format!("read generator {generator}"));
         self.fetch_json(call, StatusCode::OK).await
+    }
+
+    /// Changes a generator.
+    pub async fn update_generator(
+        &self,
+        generator: GeneratorId,
+        changes: &UpdateGeneratorRequest,
+    ) -> Result<Generator, ClientError> {
+        let (path, operation) = (format!("/generators/{generator}"), format!("change generator {generator}"));
+        self.fetch_json(Call::new(Method::PUT, path, operation).with_json(changes), StatusCode::OK).await
     }
 
     /// Replaces the key of a generator. The new key is in the response and cannot be read again.

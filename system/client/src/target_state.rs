@@ -13,7 +13,7 @@ use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sindri_model::wire::{
     AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, HeldRevisions,
-    PROPOSALS_HEADER, REQUESTS_HEADER, SubmittingRequests, TARGET_VERSION_HEADER, TargetVersion,
+    PROPOSALS_HEADER, REQUESTS_HEADER, STACK_NAMES_HEADER, SubmittingRequests, TARGET_VERSION_HEADER, TargetVersion,
 };
 use sindri_model::{AgentId, Checksum, Epoch, RevisionId, Sequence, StackId};
 
@@ -121,6 +121,7 @@ impl Client {
             let value = HeaderValue::from_static(status.as_str());
             call = call.with_header(HeaderName::from_static(AGENT_STATUS_HEADER), value);
         }
+        call = call.with_header(HeaderName::from_static(STACK_NAMES_HEADER), HeaderValue::from_static("1"));
         let held_revisions = HeldRevisions::from_revisions(held);
         if !held_revisions.is_empty() {
             let value = HeaderValue::try_from(held_revisions.to_string()).expect("digits and commas are valid");

@@ -19,7 +19,7 @@ pub(crate) use freshness::Freshness;
 pub(crate) use heartbeats::HeartbeatBuffer;
 pub(crate) use keys::KeyCache;
 pub(crate) use people::KnownPeople;
-pub(crate) use target_states::{BundlePosition, CachedTargetState, TargetStateCache};
+pub(crate) use target_states::{CachedTargetState, RevisionRanges, TargetStateCache};
 use tokio::sync::Notify;
 
 use crate::store::{ChangeObserver, StoreChange};

@@ -30,15 +30,18 @@ pub(crate) struct CachedTargetState {
     pub requests: Option<HeaderValue>,
     /// JSON; `None` if it was dropped to stay within the limit.
     pub body: Option<Bytes>,
-    /// Positions of the bundles in the JSON.
-    pub bundles: Arc<[BundlePosition]>,
+    /// Positions of the revisions' parts in the JSON.
+    pub ranges: Arc<[RevisionRanges]>,
 }
 
-/// Position of the bundle of a revision in the JSON of a target state: that of a string with its quotes.
+/// Positions of a revision's parts in the JSON of a target state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BundlePosition {
+pub(crate) struct RevisionRanges {
     pub sequence: Sequence,
-    pub range: Range<usize>,
+    /// The bundle: a string with its quotes.
+    pub bundle: Range<usize>,
+    /// The field with the name of the stack, and the comma before it.
+    pub name: Range<usize>,
 }
 
 /// Number of times that an agent's entry was invalidated. A response that was read in an older generation is not cached.
@@ -201,7 +204,7 @@ mod tests {
             proposals: None,
             requests: None,
             body: Some(Bytes::from(vec![b' '; size])),
-            bundles: Arc::default(),
+            ranges: Arc::default(),
         }
     }
 

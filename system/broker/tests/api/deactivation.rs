@@ -27,6 +27,7 @@ async fn a_deactivated_generator_reads_and_changes_nothing_until_an_administrato
         assert_eq!(refused.expect_error(403), "generator_inactive");
     }
     api.get(key, &own).await.expect_status(200);
+    api.post(key, "/auth/pak", &json!({})).await.expect_status(200);
     api.post(&api.admin, &submit, &bundle).await.expect_status(201);
     api.put(&api.admin, &own, &json!({"is_active": true})).await.expect_status(200);
     api.post(key, &submit, &bundle).await.expect_status(201);

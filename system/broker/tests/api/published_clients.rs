@@ -168,6 +168,39 @@ async fn optional_fields_that_are_empty_are_null() {
 }
 
 #[tokio::test]
+async fn a_target_state_has_the_fields_of_the_published_api_and_names_of_stacks_only_on_request() {
+    let fleet = Fleet::new().await;
+    fleet.api.submit(&fleet.stack, false).await;
+    let (api, path) = (&fleet.api, format!("/agents/{}/target-state", fleet.agent.0));
+    let published = [
+        "created_at",
+        "deleted_at",
+        "id",
+        "is_deletion_marker",
+        "sequence_id",
+        "stack_id",
+        "submitted_at",
+        "updated_at",
+        "yaml_checksum",
+        "yaml_content",
+    ];
+    for query in ["", "?mode=full", "?mode=incremental"] {
+        for key in [&fleet.agent.1, &api.admin] {
+            let state = api.get(key, &format!("{path}{query}")).await.expect_status(200).json();
+            assert_eq!(state[0].as_object().unwrap().keys().collect::<Vec<_>>(), published, "{query}");
+        }
+    }
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = format!("/api/v1{path}").parse().unwrap();
+    request.headers_mut().insert("authorization", fleet.agent.1.parse().unwrap());
+    request.headers_mut().insert("sindri-stack-names", "1".parse().unwrap());
+    let named = api.send(request).await.expect_status(200);
+    assert_eq!(named.json()[0]["stack_name"], "web");
+    let plain = api.get(&fleet.agent.1, &path).await.expect_status(200);
+    assert_eq!(named.header("etag"), format!("W/{}", plain.header("etag")), "one state in two forms");
+}
+
+#[tokio::test]
 async fn the_audit_log_has_the_id_and_the_name_of_the_actor() {
     let fleet = Fleet::new().await;
     let api = &fleet.api;

@@ -234,27 +234,16 @@ impl Api {
         self.delete(&format!("/agents/{agent}/targets/{stack}")).await.expect_status(204);
     }
 
-    /// Polls and returns the target state.
-    /// Returns the target state of an agent, without the names of the stacks: so that its items equal the responses to submissions.
+    /// Returns the target state of an agent.
     pub async fn poll(&self, agent: &(String, String)) -> Vec<Value> {
         let response = self.get(&agent.1, &format!("/agents/{}/target-state", agent.0)).await.expect_status(200);
-        without_stack_names(response.json())
+        response.json().as_array().unwrap().clone()
     }
 
     pub async fn report(&self, agent: &(String, String), revision: &Value, status: &str) {
         let event = event(&agent.0, &text(&revision["id"]), status);
         self.post(&agent.1, &format!("/agents/{}/events", agent.0), &event).await.expect_status(201);
     }
-}
-
-/// Returns the items of a target state without the names of their stacks.
-pub fn without_stack_names(target_state: Value) -> Vec<Value> {
-    let mut items = target_state.as_array().unwrap().clone();
-    for item in &mut items {
-        let name = item.as_object_mut().unwrap().remove("stack_name");
-        assert!(name.is_some_and(|name| name.is_string()), "each item has the name of its stack");
-    }
-    items
 }
 
 pub fn event(agent: &str, revision: &str, status: &str) -> Value {

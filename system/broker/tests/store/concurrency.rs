@@ -26,6 +26,8 @@ contracts!(
     concurrent_submissions_have_the_same_results_as_single_ones,
     removing_a_target_during_a_poll_loses_no_removal,
     a_deletion_marker_during_a_poll_is_not_lost,
+    an_agent_that_is_created_during_the_deletion_of_its_predecessor_takes_over,
+    a_webhook_that_is_deleted_during_submissions_fails_none,
 );
 
 async fn sequences_become_visible_in_their_order(world: World) {
@@ -343,4 +345,64 @@ async fn the_same_approval_is_requested_by_two_processes_at_once() {
     let approvals = join_all((0..6).map(|_| ask())).await;
     let ids: BTreeSet<_> = approvals.into_iter().map(|approval| approval.unwrap().id).collect();
     assert_eq!(ids.len(), 1);
+}
+
+async fn an_agent_that_is_created_during_the_deletion_of_its_predecessor_takes_over(world: World) {
+    let [_] = world.add_agents().await;
+    for round in 0..20 {
+        let name = format!("east-{round}");
+        let old = world.add_agent(&name, &[world.generator]).await.unwrap();
+        let stack = world.add_stack(&format!("stack-{round}")).await;
+        world.submit(stack).await;
+        world.target(old, stack).await.unwrap();
+        let revision = world.poll(old).await[0].0;
+        world.report(old, revision, EventStatus::Success).await.unwrap();
+        let create = async {
+            loop {
+                match world.add_agent(&name, &[world.generator]).await {
+                    Ok(agent) => return agent,
+                    Err(StoreError::AlreadyExists { .. } | StoreError::Unavailable) => tokio::task::yield_now().await,
+                    Err(error) => panic!("round {round}: {error}"),
+                }
+            }
+        };
+        let (deleted, new) = tokio::join!(world.store.delete_agent(write_context(), old), create);
+        deleted.unwrap();
+        world.store.delete_stack(write_context(), stack).await.unwrap();
+        assert_eq!(world.poll(new).await.len(), 1, "round {round}: the successor removes the stack");
+    }
+}
+
+async fn a_webhook_that_is_deleted_during_submissions_fails_none(world: World) {
+    let [_] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    for round in 0..20 {
+        let record = webhook("all", &["*"]);
+        let hook = record.public.id;
+        world.store.create_webhook(write_context(), record).await.unwrap();
+        let submit = |number: i32| {
+            let text = format!("a: {round}-{number}");
+            let store = world.store.clone();
+            async move {
+                // A client repeats what was not carried out.
+                loop {
+                    match store.append_revision(write_context(), revision(stack, &text)).await {
+                        Err(StoreError::Unavailable) => tokio::task::yield_now().await,
+                        ended => return ended.map(drop),
+                    }
+                }
+            }
+        };
+        let delete = async {
+            loop {
+                match world.store.delete_webhook(write_context(), hook).await {
+                    Err(StoreError::Unavailable) => tokio::task::yield_now().await,
+                    ended => return ended,
+                }
+            }
+        };
+        let (submitted, deleted) = tokio::join!(join_all((0..8).map(submit)), delete);
+        submitted.into_iter().for_each(|result| result.unwrap());
+        deleted.unwrap();
+    }
 }

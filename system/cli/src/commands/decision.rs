@@ -115,7 +115,10 @@ async fn select(session: &Session, arguments: &Arguments) -> Result<Vec<Approval
 fn describe_result(row: &ApprovalRow, decision: Decision) -> String {
     let next = match decision {
         Decision::Approve => String::new(),
-        Decision::Reject => format!("; nothing of this plan is carried out until stack {} changes", row.stack),
+        Decision::Reject => format!(
+            "; nothing of this plan is carried out: to ask again, submit the revision again with sindri apply {} -f FILE",
+            row.stack
+        ),
     };
     format!("approval {} is {}{next}\n", row.approval.id, row.approval.state)
 }

@@ -89,7 +89,9 @@ async fn find_stack(session: &Session, name: Option<&str>) -> Result<Stack, Fail
     }
     let mut stacks = session.client.list_stacks().await?;
     match (stacks.pop(), stacks.as_slice()) {
-        (None, _) => Err(Failure::Usage("the key can read no stack".to_owned())),
+        (None, _) => {
+            Err(Failure::Usage("the key can read no stack; create one with sindri apply STACK --create".to_owned()))
+        }
         (Some(only), []) => Ok(only),
         (Some(last), others) => {
             let mut known: Vec<&str> = others.iter().map(|stack| stack.name.as_str()).collect();
@@ -171,13 +173,16 @@ fn to_failure(differences: &Differences, timeout: SignedDuration) -> Option<Fail
             Failure::Operation(format!("stack {stack} would fail on {}", of_status(PlanStatus::Failed)))
         }
         DiffResult::TimedOut => Failure::Timeout(format!(
-            "there is no plan after {timeout:#} of {}; an agent of an earlier version makes none",
+            "there is no plan after {timeout:#} of {}; wait longer with --timeout; an agent of an earlier version makes none",
             of_status(PlanStatus::Waiting)
         )),
         DiffResult::Unknown => {
             let is_absent = |plan: &ProposedPlan| matches!(plan.status, PlanStatus::Offline | PlanStatus::Inactive);
             let absent = name_clusters(proposal, is_absent);
-            Failure::Operation(format!("there is no plan of {absent}, whose agents are offline or inactive"))
+            Failure::Operation(format!(
+                "there is no plan of {absent}, whose agents are offline or inactive: sindri agent list shows them, and \
+                 sindri agent activate activates one"
+            ))
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use sindri_model::wire::NewGenerator;
+use sindri_model::wire::{NewGenerator, UpdateGeneratorRequest};
 
 use crate::commands::labels::accept_existing;
 use crate::commands::losses::{find_stacks, join_names};
@@ -21,6 +21,10 @@ pub(crate) enum Command {
     Show(Generator),
     /// Create a generator and print its key, which cannot be printed again.
     Create(Create),
+    /// Let a generator submit and change its stacks again.
+    Activate(Generator),
+    /// Stop a generator from changing anything; its key still reads, and its stacks stay as they are.
+    Deactivate(Generator),
     /// Replace the key of a generator and print the new one, which cannot be printed again.
     RotateKey(RotateKey),
     /// Register an agent with a generator, whose stacks may then be assigned to the agent.
@@ -93,6 +97,8 @@ pub(crate) async fn run(session: &Session, command: Command) -> Result<(), Failu
         Command::List => session.output.print_list(&names::list_generators(&session.client).await?),
         Command::Show(arguments) => show(session, &arguments.generator).await,
         Command::Create(arguments) => create(session, arguments).await,
+        Command::Activate(arguments) => set_active(session, &arguments.generator, true).await,
+        Command::Deactivate(arguments) => set_active(session, &arguments.generator, false).await,
         Command::RotateKey(arguments) => rotate_key(session, &arguments).await,
         Command::Register(arguments) => register(session, &arguments).await,
         Command::Unregister(arguments) => unregister(session, &arguments).await,
@@ -125,6 +131,14 @@ async fn create(session: &Session, arguments: Create) -> Result<(), Failure> {
         client.register_agent(generator.id, agent).await?;
     }
     Ok(())
+}
+
+async fn set_active(session: &Session, generator: &str, is_active: bool) -> Result<(), Failure> {
+    let generator = names::find_generator(&session.client, generator).await?;
+    let changes = UpdateGeneratorRequest { is_active: Some(is_active), ..UpdateGeneratorRequest::default() };
+    let changed = session.client.update_generator(generator.id, &changes).await?;
+    let state = if changed.is_active { "active" } else { "inactive" };
+    session.output.print_change(&changed, &format!("generator {} is {state}", changed.name))
 }
 
 async fn rotate_key(session: &Session, arguments: &RotateKey) -> Result<(), Failure> {

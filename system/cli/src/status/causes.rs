@@ -27,12 +27,17 @@ pub(super) fn format_causes(
     output: &Output,
 ) -> String {
     let agents = overview.agents.iter().filter_map(|agent| describe_agent(agent, overview));
-    let stacks = overview.stacks.iter().flat_map(|stack| describe_stack(stack, clusters, names));
-    format_lines(agents.collect(), output) + &format_lines(stacks.collect(), output)
+    let mut stacks: Vec<Line> =
+        overview.stacks.iter().flat_map(|stack| describe_stack(stack, clusters, names)).collect();
+    // The lines that are cut are the least urgent ones.
+    stacks.sort_by_key(|line| (line.state.is_none(), line.state));
+    format_lines(agents.collect(), output) + &format_lines(stacks, output)
 }
 
 /// A line, and the colour of its first words.
 struct Line {
+    /// State of the stack, in the order of urgency; none if no cluster has it, or if the line is about an agent.
+    state: Option<AssignmentState>,
     subject: String,
     style: Style,
     text: String,
@@ -41,7 +46,7 @@ struct Line {
 fn format_lines(lines: Vec<Line>, output: &Output) -> String {
     let hidden = lines.len().saturating_sub(LINES_MAX);
     let more = if hidden == 0 { String::new() } else { format!("and {hidden} more; --output json has all\n") };
-    let formatted = lines.iter().take(LINES_MAX).map(|Line { subject, style, text }| {
+    let formatted = lines.iter().take(LINES_MAX).map(|Line { subject, style, text, .. }| {
         let text = to_printable(text);
         let wrapped = output.wrap_line(&format!("{subject} {text}"), WRAPPED_MAX);
         match wrapped.strip_prefix(subject.as_str()) {
@@ -65,14 +70,14 @@ fn describe_agent(agent: &AgentOverview, overview: &StatusOverview) -> Option<Li
         }
         (AgentStatus::Active, false, None) => (Style::Bad, "is offline: it was never seen".to_owned()),
     };
-    Some(Line { subject: format!("agent {name} of cluster {cluster_name}"), style, text })
+    Some(Line { state: None, subject: format!("agent {name} of cluster {cluster_name}"), style, text })
 }
 
 /// Describes the causes of a stack; the same cause on several clusters is one line.
 fn describe_stack(stack: &StackOverview, clusters: &ClusterNames, names: &StackNames) -> Vec<Line> {
     if stack.assignments.is_empty() {
         let text = format!("is not targeted at any cluster: sindri target {} AGENT", names.argument(stack));
-        return vec![Line { subject: names.show(stack), style: Style::Warning, text }];
+        return vec![Line { state: None, subject: names.show(stack), style: Style::Warning, text }];
     }
     let mut causes: BTreeMap<(AssignmentState, String), Vec<String>> = BTreeMap::new();
     for assignment in &stack.assignments {
@@ -85,7 +90,7 @@ fn describe_stack(stack: &StackOverview, clusters: &ClusterNames, names: &StackN
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let on = on.into_iter().take(CLUSTERS_MAX).collect::<Vec<_>>().join(", ");
         let subject = format!("{} {state} on {on}{more}:", names.show(stack));
-        Line { subject, style: style_of_state(state), text: cause }
+        Line { state: Some(state), subject, style: style_of_state(state), text: cause }
     };
     causes.into_iter().map(describe).collect()
 }
@@ -141,7 +146,69 @@ fn replace_ids<'a>(message: &str, find_name: impl Fn(StackId) -> Option<&'a str>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::output::{Format, Terminal};
+
+    fn id(number: usize) -> String {
+        format!("20000000-0000-4000-8000-{number:012}")
+    }
+
+    fn lines(agents: &[Value], stacks: &[Value]) -> Vec<String> {
+        let overview = json!({"time": "2026-01-01T00:10:00Z", "agents": agents, "stacks": stacks});
+        let overview: StatusOverview = serde_json::from_value(overview).unwrap();
+        let names = StackNames::new(&overview.stacks, &BTreeMap::new());
+        let terminal = Terminal { width: None, has_colors: true };
+        let output = Output { format: Format::Table, terminal, error_terminal: terminal, now: overview.time };
+        let causes = format_causes(&overview, &ClusterNames::new(&overview.agents), &names, &output);
+        causes.lines().map(str::to_owned).collect()
+    }
+
+    fn agent(number: usize, is_online: bool, last_heartbeat: Option<&str>) -> Value {
+        json!({
+            "id": id(number), "name": "a", "cluster_name": format!("c{number}"), "status": "ACTIVE", "is_online": is_online,
+            "last_heartbeat": last_heartbeat,
+        })
+    }
+
+    fn stack(number: usize, assignments: &[Value]) -> Value {
+        json!({
+            "id": id(number), "name": format!("s{number}"), "generator_id": id(0),
+            "revision": {"number": 1, "sequence_id": 1, "submitted_at": "2026-01-01T00:00:00Z", "is_deletion_marker": false},
+            "assignments": assignments,
+        })
+    }
+
+    #[test]
+    fn an_agent_that_is_offline_is_red_with_its_last_heartbeat() {
+        let agents = [agent(1, true, None), agent(2, false, Some("2026-01-01T00:07:00Z")), agent(3, false, None)];
+        let lines = lines(&agents, &[]);
+        let red = Style::Bad.paint("agent a of cluster c2", true);
+        assert_eq!(lines[0], format!("{red} is offline: last seen 3 min ago"));
+        assert!(lines[1].ends_with("c3\u{1b}[0m is offline: it was never seen"), "{}", lines[1]);
+        assert_eq!(lines.len(), 2);
+    }
+
+    #[test]
+    fn one_cause_on_seven_clusters_is_one_line() {
+        let agents: Vec<Value> = (1..=7).map(|number| agent(number, true, None)).collect();
+        let failed = |number| json!({"agent_id": id(number), "state": "Failed", "message": "no such image"});
+        let assignments: Vec<Value> = (1..=7).map(failed).collect();
+        let lines = lines(&agents, &[stack(20, &assignments)]);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].contains("s20 Failed on c1, c2, c3, c4, c5 and 2 more:"), "{}", lines[0]);
+        assert!(lines[0].ends_with("no such image"), "{}", lines[0]);
+    }
+
+    #[test]
+    fn lines_that_are_cut_are_the_least_urgent_ones() {
+        let mut stacks: Vec<Value> = (100..100 + LINES_MAX).map(|number| stack(number, &[])).collect();
+        stacks.push(stack(999, &[json!({"agent_id": id(1), "state": "Failed", "message": "no such image"})]));
+        let lines = lines(&[agent(1, true, None)], &stacks);
+        assert!(lines[0].contains("s999 Failed"), "{}", lines[0]);
+        assert_eq!(lines.last().unwrap(), "and 1 more; --output json has all");
+    }
 
     #[test]
     fn ids_of_known_stacks_are_replaced_by_their_names() {

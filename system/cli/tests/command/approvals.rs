@@ -58,7 +58,7 @@ fn the_plans_of_a_stack_are_decided_together_and_a_rejection_says_what_follows()
     broker.expect_usage_error(&["reject", "--stack", "web", "--all"]);
     let rejected = broker.run_successfully(&["reject", "--stack", "web", "--yes"]);
     assert!(rejected.contains("\n- delete ConfigMap b/a\n"), "{rejected}");
-    let next = "is rejected; nothing of this plan is carried out until stack web changes\n";
+    let next = "is rejected; nothing of this plan is carried out: to ask again, submit the revision again with sindri apply web -f FILE\n";
     assert!(rejected.ends_with(next), "{rejected}");
     assert_eq!(broker.run_successfully(&["approve", "--all", "-o", "json"]), "[]\n");
 }

@@ -93,7 +93,10 @@ fn files_and_the_stack_are_checked_before_anything_is_proposed() {
     let key = broker.directory.path().join("ci.key");
     broker.run_successfully(&["generator", "create", "ci", "--new-key-file", key.to_str().unwrap()]);
     let foreign = run_sindri(&broker.address, &key, &["diff", "-f", &file]);
-    assert_eq!(expect_failure(&foreign, 2), "sindri: the key can read no stack");
+    assert_eq!(
+        expect_failure(&foreign, 2),
+        "sindri: the key can read no stack; create one with sindri apply STACK --create"
+    );
     let logs = broker.run_successfully(&["audit", "--action", "proposal.created", "-o", "name"]);
     assert_eq!(logs, "");
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::reporting_agent::Agent;
-use crate::support::{BUNDLE, Broker, expect_failure, parse_cells, run_sindri};
+use crate::support::{BUNDLE, Broker, expect_advice, expect_failure, parse_cells, run_sindri};
 
 fn show(broker: &Broker, noun: &str, name: &str) -> Value {
     serde_json::from_str(&broker.run_successfully(&[noun, "show", name, "-o", "json"])).unwrap()
@@ -88,6 +88,12 @@ fn a_generator_has_a_key_and_registered_agents() {
     broker.run_successfully(&["generator", "register", "ci", "east"]);
     let as_ci = |arguments: &[&str]| run_sindri(&broker.address, &ci, arguments);
     assert!(as_ci(&["stack", "create", "web"]).status.success());
+    assert_eq!(broker.run_successfully(&["generator", "deactivate", "ci"]), "generator ci is inactive\n");
+    let inactive = as_ci(&["stack", "create", "shop"]);
+    let advice = expect_advice(&inactive, 2);
+    assert_eq!(advice, "an administrator activates the generator with sindri generator activate");
+    assert_eq!(broker.run_successfully(&["generator", "activate", "ci"]), "generator ci is active\n");
+    assert!(as_ci(&["stack", "create", "shop"]).status.success());
     let rotated = broker.run_successfully(&["generator", "rotate-key", "ci"]);
     assert!(rotated.starts_with("generator ci has a new key\nkey, shown only once: brokkr_BR"), "{rotated}");
     let refused = expect_failure(&as_ci(&["stack", "list"]), 2);
@@ -184,7 +190,8 @@ fn suspensions_on_several_clusters_at_once_are_all_kept() {
         broker.run_successfully(&["agent", "create", name, "--cluster", name]);
     }
     broker.run_successfully(&["stack", "create", "web"]);
-    for (command, expected) in [("suspend", Value::from(AGENTS.join(","))), ("resume", Value::Null)].repeat(3) {
+    let steps = [("suspend", Value::from(AGENTS.join(","))), ("resume", Value::Null)];
+    for (command, expected) in std::iter::repeat_n(steps, 3).flatten() {
         std::thread::scope(|scope| {
             for name in AGENTS {
                 scope.spawn(|| broker.run_successfully(&["stack", command, "web", "--agent", name]));

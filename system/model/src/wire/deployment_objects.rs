@@ -32,10 +32,13 @@ pub struct DeploymentObject {
     pub submitted_at: Timestamp,
     /// True if agents must remove the stack.
     pub is_deletion_marker: bool,
-    /// Name of the stack; only in the target state of an agent.
+    /// Name of the stack; only in the target state of an agent that asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_name: Option<String>,
 }
+
+/// Header of a poll whose response has the names of stacks. Other clients get the fields of the published API only.
+pub const STACK_NAMES_HEADER: &str = "sindri-stack-names";
 
 /// Request to submit a revision.
 #[derive(Clone, Debug, Serialize, Deserialize)]

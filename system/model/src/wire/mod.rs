@@ -37,7 +37,7 @@ pub use approvals::{Approval, ApprovalRequest, ApprovalState, ApprovalStateError
 pub use audit::{AuditLog, AuditLogListResponse};
 pub use auth::AuthResponse;
 pub use config::{ConfigChange, ConfigReloadResponse};
-pub use deployment_objects::{CreateDeploymentObjectRequest, DeploymentObject};
+pub use deployment_objects::{CreateDeploymentObjectRequest, DeploymentObject, STACK_NAMES_HEADER};
 pub use events::{AgentEvent, EVENT_TYPE_DEPLOY, EventStatus, NamedEvent, NewAgentEvent};
 pub use fleet::{AgentFleetStatusResponse, FleetAgentRecord};
 pub use generators::{

@@ -45,9 +45,6 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
     if let Some(flag) = request.extensions().get::<KeyAcceptedFlag>() {
         flag.set();
     }
-    if actor.access == KeyAccess::Deactivated && !request.method().is_safe() {
-        return ErrorResponse::from(StoreError::GeneratorInactive).into_response();
-    }
     request.extensions_mut().insert(actor);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(label);

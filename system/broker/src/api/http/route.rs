@@ -14,7 +14,7 @@ use super::denial::Denial;
 use super::describe::{DescribeHandler, Operation};
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
-use crate::store::{KeyAccess, KeyHolder};
+use crate::store::{KeyAccess, KeyHolder, StoreError};
 
 /// Role of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,8 +151,10 @@ async fn check_role(
     request: Request,
     next: Next,
 ) -> Result<Response, ErrorResponse> {
-    if changes && actor.access == KeyAccess::ReadOnly {
-        return Err(Denial::ReadOnlyKey.into());
+    match actor.access {
+        KeyAccess::ReadOnly if changes => return Err(Denial::ReadOnlyKey.into()),
+        KeyAccess::Deactivated if changes => return Err(StoreError::GeneratorInactive.into()),
+        _ => {}
     }
     let role = match actor.holder {
         KeyHolder::Admin(_) => Role::Admin,

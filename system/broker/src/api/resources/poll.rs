@@ -15,7 +15,7 @@ use sindri_model::wire::{
 use sindri_model::{AgentId, Sequence};
 use tokio::time::{Instant, timeout_at};
 
-use super::target_state_body::{leave_out_held, serialize_revisions};
+use super::target_state_body::{is_held, leave_out, serialize_revisions};
 use crate::api::http::authentication::{Credentials, check_freshness};
 use crate::api::http::compression::to_weak_etag;
 use crate::api::http::error_response::ErrorResponse;
@@ -32,6 +32,8 @@ pub(crate) struct Poll {
     pub if_none_match: Option<HeaderValue>,
     /// Revisions whose bundles the agent has, as the header of the request.
     pub held_revisions: Option<HeaderValue>,
+    /// True if the agent asks for the names of stacks.
+    pub with_stack_names: bool,
     /// Status that the agent has last seen, if it sends one.
     pub status: Option<AgentStatus>,
     /// Number of the newest proposal that the agent has seen, if it sends one.
@@ -106,15 +108,16 @@ async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> 
     let state = if state.body.is_some() { state } else { Box::pin(load_target_state(broker, poll.agent, &[])).await? };
     let whole = state.body.clone().unwrap_or_default();
     let held = poll.held_revisions();
-    let shorter = held.and_then(|held| leave_out_held(&whole, &state.bundles, &held));
-    let is_whole = shorter.is_none();
+    let shorter = leave_out(&whole, &state.ranges, held.as_ref(), poll.with_stack_names);
+    // The state of the published API, with every bundle, has the strong ETag.
+    let is_weak = poll.with_stack_names || state.ranges.iter().any(|revision| is_held(revision, held.as_ref()));
     let mut response = Response::new(Body::from(shorter.unwrap_or(whole)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let mut response = add_headers(response, &state);
     if let Some(requests) = &state.requests {
         response.headers_mut().insert(REQUESTS_HEADER, requests.clone());
     }
-    if !is_whole && let Some(etag) = to_weak_etag(&state.etag) {
+    if is_weak && let Some(etag) = to_weak_etag(&state.etag) {
         response.headers_mut().insert(ETAG, etag);
     }
     Ok(response)
@@ -142,7 +145,7 @@ async fn load_target_state(
     if broker.detect_restore(agent, &target_state, if_none_match).await? {
         target_state = broker.store.deliver_target_state(agent).await?;
     }
-    let (body, bundles) = serialize_revisions(target_state.revisions.iter().map(|target| &target.revision));
+    let (body, ranges) = serialize_revisions(target_state.revisions.iter().map(|target| &target.revision));
     let state = CachedTargetState {
         etag: broker.etag_key.create_etag(agent, &target_state),
         epoch: HeaderValue::from(target_state.epoch.0),
@@ -151,7 +154,7 @@ async fn load_target_state(
         version: to_header(target_state.target_version()),
         requests: write_requests(&target_state),
         body: Some(body),
-        bundles: bundles.into(),
+        ranges: ranges.into(),
     };
     broker.memory.target_states.insert(agent, state.clone(), generation);
     Ok(state)

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sindri_model::wire::{
     AGENT_STATUS_HEADER, AgentStatus, DeploymentObject, EPOCH_HEADER, HELD_REVISIONS_HEADER, PROPOSALS_HEADER,
-    REQUESTS_HEADER, TARGET_VERSION_HEADER,
+    REQUESTS_HEADER, STACK_NAMES_HEADER, TARGET_VERSION_HEADER,
 };
 use sindri_model::{AgentId, Sequence};
 use tokio::time::Instant;
@@ -30,7 +30,7 @@ use crate::api::http::large_list::LargeList;
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::target_version::{describe_target_version, to_header};
 use crate::broker::Broker;
-use crate::store::KeyHolder;
+use crate::store::{KeyHolder, TargetRevision};
 
 /// Query parameters of a poll.
 #[derive(Deserialize, JsonSchema)]
@@ -59,6 +59,7 @@ pub(crate) enum Mode {
 pub(crate) struct AgentHeaders {
     if_none_match: Option<HeaderValue>,
     held_revisions: Option<HeaderValue>,
+    with_stack_names: bool,
     status: Option<AgentStatus>,
     proposals: Option<Sequence>,
     authorization: Option<HeaderValue>,
@@ -80,22 +81,23 @@ impl AgentHeaders {
         let get = |name: &HeaderName| headers.get(name).cloned();
         let (if_none_match, authorization) = (get(&IF_NONE_MATCH), get(&AUTHORIZATION));
         let held_revisions = headers.get(HELD_REVISIONS_HEADER).cloned();
+        let with_stack_names = headers.contains_key(STACK_NAMES_HEADER);
         let proposals = headers.get(PROPOSALS_HEADER).and_then(|value| value.to_str().ok()?.parse().ok().map(Sequence));
-        Self { if_none_match, held_revisions, status, proposals, authorization, client }
+        Self { if_none_match, held_revisions, with_stack_names, status, proposals, authorization, client }
     }
 
     /// Returns the poll. One that waits gets copies of the headers, because a header keeps the whole buffer of its
     /// connection alive.
     pub(crate) fn into_poll(self, agent: AgentId, wait: Duration) -> Poll {
         let credentials = if wait.is_zero() { None } else { self.credentials() };
-        let Self { if_none_match, held_revisions, status, proposals, .. } = self;
+        let Self { if_none_match, held_revisions, with_stack_names, status, proposals, .. } = self;
         let Some(credentials) = credentials else {
-            return Poll { agent, if_none_match, held_revisions, status, proposals, wait: None };
+            return Poll { agent, if_none_match, held_revisions, with_stack_names, status, proposals, wait: None };
         };
         let copy = |value: Option<HeaderValue>| value.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
         let wait = Some(Wait { deadline: Instant::now() + wait, credentials });
         let (if_none_match, held_revisions) = (copy(if_none_match), copy(held_revisions));
-        Poll { agent, if_none_match, held_revisions, status, proposals, wait }
+        Poll { agent, if_none_match, held_revisions, with_stack_names, status, proposals, wait }
     }
 
     fn credentials(&self) -> Option<Credentials> {
@@ -113,6 +115,9 @@ impl DescribeRequest for AgentHeaders {
         let description = "Sequences of revisions whose bundles the client has: the first one, and then the difference to each \
                            next one. The response has an empty yaml_content for these, with their checksum, and a weak ETag.";
         operation.parameters.push(parameter("header", HELD_REVISIONS_HEADER, description, json!({"type": "string"})));
+        let description =
+            "Any value: each item has the name of its stack in the additional field stack_name, and the ETag is weak.";
+        operation.parameters.push(parameter("header", STACK_NAMES_HEADER, description, json!({"type": "string"})));
         let description = "Number of the newest proposal that the agent has seen, or 0; if there is a newer one, the broker \
                            responds without waiting.";
         operation.parameters.push(parameter("header", PROPOSALS_HEADER, description, json!({"type": "integer"})));
@@ -191,7 +196,9 @@ async fn uncached_response(
         }
     };
     let etag = (mode == Mode::Full).then(|| broker.etag_key.create_etag(agent, &target_state));
-    let revisions = std::mem::take(&mut target_state.revisions).into_iter().map(|target| target.revision).collect();
+    // Only agents ask for the names, and for the full state.
+    let nameless = |target: TargetRevision| DeploymentObject { stack_name: None, ..target.revision };
+    let revisions = std::mem::take(&mut target_state.revisions).into_iter().map(nameless).collect();
     let mut list: ListResponse<Vec<DeploymentObject>> =
         page.respond_sized(revisions, |revision| revision.id, stored_bytes_max);
     if mode == Mode::Full {

@@ -78,13 +78,15 @@ pub(super) fn root_cause(error: &dyn StdError) -> String {
 
 /// Errors after which the server has rolled the transaction back, and a retry may succeed: the transaction met another
 /// one, the server ends or is a standby, or a limit of the connection was reached.
-const RETRIABLE: [SqlState; 13] = [
+const RETRIABLE: [SqlState; 14] = [
     SqlState::LOCK_NOT_AVAILABLE,
     SqlState::QUERY_CANCELED,
     SqlState::T_R_DEADLOCK_DETECTED,
     SqlState::T_R_SERIALIZATION_FAILURE,
     // Names that exist already are found before they are inserted: a concurrent transaction has inserted this one.
     SqlState::UNIQUE_VIOLATION,
+    // And rows that others refer to are read before: a concurrent transaction has deleted this one.
+    SqlState::FOREIGN_KEY_VIOLATION,
     SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
     SqlState::ADMIN_SHUTDOWN,
     SqlState::CRASH_SHUTDOWN,

@@ -87,13 +87,10 @@ impl<'c> PostgresSession<'c> {
 
     /// Commits the transaction, notifies other brokers if it changed what they cache, and returns those changes.
     pub(super) async fn commit(mut self) -> Result<Vec<StoreChange>, StoreError> {
-        if !self.changes.is_empty() {
-            let client = self.client;
-            // Prepared before it is sent: otherwise it would follow the COMMIT.
-            let statement = client.prepare_cached("SELECT pg_notify($1, '')").await;
-            let statement = statement.map_err(|error| to_store_error(&error))?;
-            let notify = async move { client.query(&statement, &[&CHANNEL]).await.map(drop) };
-            self.send(Box::pin(notify)).await.map_err(|error| to_store_error(&error))?;
+        if !self.changes.is_empty()
+            && let Err(error) = self.send_notification().await
+        {
+            return Err(self.failure_reason(error).await);
         }
         // First, because of a lost connection: then the transaction may be durable.
         let committed = self.client.batch_execute("COMMIT").await;
@@ -104,6 +101,13 @@ impl<'c> PostgresSession<'c> {
             self.origin.record_committed(counter);
         }
         Ok(self.changes)
+    }
+
+    async fn send_notification(&mut self) -> Result<(), tokio_postgres::Error> {
+        let client = self.client;
+        // Prepared before it is sent: otherwise it would follow the COMMIT.
+        let statement = client.prepare_cached("SELECT pg_notify($1, '')").await?;
+        self.send(Box::pin(async move { client.query(&statement, &[&CHANNEL]).await.map(drop) })).await
     }
 
     /// Rolls the transaction back.

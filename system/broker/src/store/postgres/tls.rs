@@ -163,7 +163,7 @@ impl ServerCertVerifier for AnyName {
     }
 }
 
-/// Decodes `%2F` and the like.
+/// Decodes `%2F` and the like. A malformed escape is an error, which the crate `percent-encoding` would accept.
 fn decode(text: &str) -> Result<String, PostgresError> {
     let invalid = || PostgresError::Address(format!("{ROOT_FILE}={text} is not a path"));
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());

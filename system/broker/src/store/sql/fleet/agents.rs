@@ -32,6 +32,8 @@ pub(crate) async fn create(
     };
     let request = IdempotentRequest::new(&context, RESOURCE_TYPE, content);
     idempotency::reject_repeated(session, request.as_ref()).await?;
+    // Locked before the predecessor is looked for, which another transaction may be deleting.
+    counter::next_number(session).await?;
     let predecessor = agent_replacement::find_predecessor(session, &agent.name, &agent.cluster_name).await?;
     let sql = "INSERT INTO agents (id, created_at, updated_at, name, cluster_name, active)
                VALUES (?1, ?2, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
