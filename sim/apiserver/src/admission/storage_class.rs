@@ -1,4 +1,4 @@
-//! Admission of claims: the default storage class.
+//! Admission of claims: the default storage class. Claims that exist already do not get one later.
 
 use std::cmp::Reverse;
 
@@ -11,8 +11,8 @@ use crate::storage::store::Store;
 /// Annotations that make a storage class the default one.
 const DEFAULT_ANNOTATIONS: [&str; 2] =
     ["storageclass.kubernetes.io~1is-default-class", "storageclass.beta.kubernetes.io~1is-default-class"];
-/// Annotation in which claims named their class before there was a field for it.
-const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+/// Pointer to the annotation in which claims named their class before there was a field for it.
+pub(crate) const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
 
 /// Gives a new claim that names no storage class the newest default one.
 pub(crate) fn set_default_class(store: &Store, resource: &Resource, claim: &mut Value) {

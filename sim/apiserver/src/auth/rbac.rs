@@ -7,7 +7,8 @@ use super::user::User;
 use crate::object::fields::{array_at, name, string_at};
 use crate::storage::store::Store;
 
-pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
+/// API group of roles and bindings.
+pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Returns the reason for which a user may make a request; `None` if it may not.
 pub(crate) fn find_permission(store: &Store, user: &User, request: &AuthorizationRequest) -> Option<String> {

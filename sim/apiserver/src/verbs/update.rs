@@ -19,6 +19,7 @@ use crate::admission::pod_security::is_significant_update;
 use crate::admission::pods::admit_changed_pod;
 use crate::admission::quota::quota_violation;
 use crate::admission::volume_resize::resize_violation;
+use crate::auth::rbac::GROUP as RBAC_GROUP;
 use crate::http::error::ApiError;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{finalizers, is_deleting, metadata, name, resource_version, string_at, uid, value_at};
@@ -123,7 +124,7 @@ fn update_admitted(
         request.check_place(&object)?;
         restore_server_fields(request, &live, &mut object);
     }
-    if !changes_only_garbage_collection(&live, &object) {
+    if request.target.resource.group == RBAC_GROUP && !changes_only_garbage_collection(&live, &object) {
         check_escalation(&state.store, request, &request.name, &object)?;
     }
     prepare(state, request, options, &live, &mut object)?;

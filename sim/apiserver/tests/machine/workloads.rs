@@ -353,3 +353,20 @@ fn the_pods_of_a_removed_node_are_replaced() {
     let nodes: Vec<&str> = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).collect();
     assert_eq!(nodes, ["node-2", "node-2"]);
 }
+
+#[test]
+fn a_pod_on_a_node_that_does_not_exist_is_removed_and_keeps_no_namespace() {
+    let mut machine = machine();
+    machine.post("/api/v1/namespaces", &namespace("lost"));
+    machine.advance(1_000);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"},
+        "spec": {"nodeName": "nowhere", "containers": [{"name": "c", "image": "i"}]},
+    });
+    assert_eq!(machine.post("/api/v1/namespaces/lost/pods", &pod).status, 201);
+    machine.delete("/api/v1/namespaces/lost");
+    machine.advance(30_000);
+    assert_eq!(machine.get("/api/v1/namespaces/lost").status, 200, "no kubelet ends the pod");
+    machine.advance(60_000);
+    assert_eq!(machine.get("/api/v1/namespaces/lost").status, 404);
+}

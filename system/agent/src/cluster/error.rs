@@ -312,13 +312,13 @@ impl ClusterError {
     }
 }
 
-/// Returns the paths of the fields in `details.causes`. A path contains no values.
 /// Returns true if a message may quote the object. The API server's own reasons for 401, 403, 404 and 429 do not.
 fn is_about_content(status: u16, message: &str) -> bool {
     let is_by_admission = message.contains("admission webhook") || message.contains("ValidatingAdmissionPolicy");
     is_by_admission || !matches!(status, 401 | 403 | 404 | 429)
 }
 
+/// Returns the paths of the fields in `details.causes`. A path contains no values.
 fn named_fields(document: &Value) -> Vec<String> {
     let causes = document["details"]["causes"].as_array().into_iter().flatten();
     let named = causes.filter_map(|cause| cause["field"].as_str().filter(|field| !field.is_empty()));

@@ -289,8 +289,8 @@ fn sorted(keys: impl Iterator<Item = Arc<ObjectKey>>) -> Vec<Arc<ObjectKey>> {
     keys.into_iter().collect()
 }
 
-/// Returns true for objects that the control plane creates in every namespace by itself. The field
-/// manager of an object is not its owner: a controller also creates the ReplicaSets and Jobs of others, which may be orphaned later.
+/// Returns true for objects that the control plane creates in every namespace by itself. The field manager of an object
+/// is not its owner: a controller also creates the ReplicaSets and Jobs of others, which may be orphaned later.
 fn is_made_by_cluster(object: &LiveObject) -> bool {
     matches!(
         (object.key.group.as_str(), object.key.kind.as_str(), object.key.name.as_str()),

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use sindri_cel::Quantity;
 
+use crate::admission::storage_class::CLASS_ANNOTATION;
 use crate::object::field_error::FieldError;
 use crate::object::fields::{array_at, string_at, value_at};
 use crate::object::finalizers::add_finalizer;
@@ -12,7 +13,6 @@ use crate::strategy::{EmptyValue, PrepareContext, Strategy};
 const IMMUTABLE: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
-const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
 const CLASS_WARNING: &str = "metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use \"storageClassName\" attribute instead";
 
 pub(super) struct PersistentVolumeClaim;
