@@ -52,6 +52,7 @@ pub async fn check_replaceable(
     let patch = ApplyPatch::new(&object.resource, &key, &manifest);
     match cluster.apply_only(&patch, ApplyMode::DryRun).await {
         Ok(()) => Ok(live.uid),
+        Err(error) if error.is_inconclusive() => Err(error),
         // The old object would be deleted and could not be created again.
         Err(_) => Err(rejection.with_hint("it is not replaced: a new object would not be valid either")),
     }

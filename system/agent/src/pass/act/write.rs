@@ -106,7 +106,11 @@ impl Writer<'_> {
                 of_stage.push(next);
             }
             self.check_not_interrupted()?;
-            let valid = self.validate_deferred(of_stage, &mut postponed).await?;
+            let mut valid = self.validate_deferred(of_stage, &mut postponed).await?;
+            if !postponed.is_empty() {
+                // A Job that is applied once, and an object that would be deleted and created again, may need what is missing.
+                valid.retain(|prepared| prepared.replaced_uid.is_none() && prepared.write.created_once().is_none());
+            }
             if let Err(error) = self.apply_all(valid, recorder, result).await {
                 return Err(error.with_postponed(postponed));
             }
@@ -146,13 +150,18 @@ impl Writer<'_> {
         if invalid.is_empty() { Ok(valid) } else { Err(ActError::Invalid(invalid)) }
     }
 
-    /// Validates a deferred object, again for a short time if it is rejected: controllers may still have to process an object of
-    /// an earlier stage, such as a ResourceQuota.
+    /// Validates a deferred object, again for a short time if it fails: controllers may still have to process an object of an
+    /// earlier stage, such as a ResourceQuota or the backend of a webhook. The next pass goes on: later stages, which may repair the
+    /// backend, must not wait for all retries.
     async fn validate_patiently(&self, prepared: &PreparedWrite<'_>) -> Result<Option<String>, ClusterError> {
+        let cluster = &self.cluster.without_webhook_retries();
+        let writer = Writer { cluster, ..*self };
         let mut backoff = Backoff::new(PROCESSED_WAIT_MAX);
         loop {
-            match self.validate(prepared).await {
-                Err(error) if error.proves_rejection() && !self.cluster.has_ended_retries() => {
+            match writer.validate(prepared).await {
+                Err(error)
+                    if (error.proves_rejection() || error.is_failed_webhook()) && !self.cluster.has_ended_retries() =>
+                {
                     if !backoff.pause().await {
                         return Err(error);
                     }
