@@ -13,13 +13,17 @@ use tokio::sync::Mutex;
 use super::concurrency::run_concurrently;
 use super::error::ClusterError;
 use super::requests::{ApiClient, ApiRequest, Operation};
-use super::resource::{ApiResource, api_version, group_version_path};
+use super::resource::{ApiResource, api_version, group_version_path, is_built_in_group};
 
 /// Paths of the two discovery documents: the core group, and all other groups.
 const ROOTS: [&str; 2] = ["/api", "/apis"];
 /// Requests aggregated discovery: all groups with their versions and resource types in one document. Older servers return a
 /// list of groups instead.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+/// APIServices of aggregated API servers: those that no controller of Kubernetes manages for its own groups, or for CRDs.
+const AGGREGATED_APIS: &str =
+    "/apis/apiregistration.k8s.io/v1/apiservices?labelSelector=%21kube-aggregator.kubernetes.io%2Fautomanaged";
 
 /// Cache of discovery.
 #[derive(Default)]
@@ -31,7 +35,36 @@ struct Cache {
     groups: BTreeMap<String, Versions>,
     /// Groups in which a type is not found before they are read again.
     stale: BTreeSet<String>,
+    aggregated: AggregatedApis,
     etags: [Option<String>; ROOTS.len()],
+}
+
+/// Names of the APIServices of aggregated API servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct AggregatedApis(BTreeSet<String>);
+
+impl AggregatedApis {
+    /// Notes in types of one version of a group if an aggregated API server serves them.
+    fn mark(&self, group: &str, version: &str, resources: &mut [Arc<ApiResource>]) {
+        if self.0.contains(&format!("{version}.{group}")) {
+            resources.iter_mut().for_each(|resource| Arc::make_mut(resource).is_aggregated = true);
+        }
+    }
+
+    fn mark_all(&self, groups: &mut BTreeMap<String, Versions>) {
+        for (group, versions) in groups {
+            for (version, served) in versions {
+                if let ServedTypes::Listed(resources) = served {
+                    self.mark(group, version, resources);
+                }
+            }
+        }
+    }
+
+    /// Returns true if an aggregated API server serves a version of a group.
+    fn has_group(&self, group: &str) -> bool {
+        self.0.iter().any(|name| name.split_once('.').is_some_and(|(_, of_name)| of_name == group))
+    }
 }
 
 /// Versions of a group, in the order that the server prefers.
@@ -164,11 +197,24 @@ impl Discovery {
         let response = api.send_for_response(&request).await?;
         if response.status != StatusCode::NOT_MODIFIED {
             let document: Value = response.read(&request)?;
-            let groups = parse_document(&document)
+            let mut groups = parse_document(&document)
                 .ok_or_else(|| request.malformed(format!("{} is not a list of groups", document["kind"])))?;
-            self.0.lock().await.replace_document(root, response.etag, groups);
+            let has_other_groups = groups.keys().any(|group| !is_built_in_group(group));
+            let aggregated =
+                if has_other_groups { list_aggregated_apis(api).await? } else { AggregatedApis::default() };
+            aggregated.mark_all(&mut groups);
+            let mut cache = self.0.lock().await;
+            cache.replace_document(root, response.etag, groups);
+            if root != 0 {
+                cache.aggregated = aggregated;
+            }
         }
         Ok(())
+    }
+
+    /// Returns true if an aggregated API server is registered for a group now.
+    pub(super) async fn is_aggregated_group(api: &ApiClient, group: &str) -> Result<bool, ClusterError> {
+        Ok(list_aggregated_apis(api).await?.has_group(group))
     }
 
     /// Returns the resource types of a version; reads them from the group itself if the document does not list them.
@@ -186,11 +232,27 @@ impl Discovery {
         let request = ApiRequest::get(operation, group_version_path(group, version));
         // The group was just listed with this version: a 404 proves nothing.
         let list: Value = api.send(&request).await?;
-        let resources = parse_resource_list(group, version, &list)
+        let mut resources = parse_resource_list(group, version, &list)
             .ok_or_else(|| request.malformed(format!("{} is not a list of kinds", list["kind"])))?;
-        self.0.lock().await.set_types(group, version, &resources);
+        let mut cache = self.0.lock().await;
+        cache.aggregated.mark(group, version, &mut resources);
+        cache.set_types(group, version, &resources);
         Ok(resources)
     }
+}
+
+/// Lists the APIServices of aggregated API servers; none if the agent may not list them, or there is no such kind.
+async fn list_aggregated_apis(api: &ApiClient) -> Result<AggregatedApis, ClusterError> {
+    let operation = Operation::Other("list the APIServices of aggregated APIs".to_owned());
+    let request = ApiRequest::get(operation, AGGREGATED_APIS.to_owned());
+    let list: Value = match api.send(&request).await {
+        Ok(list) => list,
+        Err(error) if error.is_forbidden() || error.is_not_found() => return Ok(AggregatedApis::default()),
+        Err(error) => return Err(error),
+    };
+    let items = list["items"].as_array().ok_or_else(|| request.malformed("it has no items"))?;
+    let names = items.iter().filter_map(|item| item["metadata"]["name"].as_str());
+    Ok(AggregatedApis(names.map(str::to_owned).collect()))
 }
 
 /// Parses a discovery document, aggregated or not; `None` if it is neither.
@@ -243,6 +305,7 @@ fn parse_aggregated_version(group: &str, version: &Value) -> (String, ServedType
                 kind: resource["responseKind"]["kind"].as_str()?.to_owned(),
                 plural: resource["resource"].as_str()?.to_owned(),
                 namespaced: resource["scope"] == "Namespaced",
+                is_aggregated: false,
             }))
         });
     let served = ServedTypes::Listed(listable.collect());
@@ -263,6 +326,7 @@ fn parse_resource_list(group: &str, version: &str, list: &Value) -> Option<Vec<A
                 kind: resource["kind"].as_str()?.to_owned(),
                 plural: plural.to_owned(),
                 namespaced: resource["namespaced"].as_bool()?,
+                is_aggregated: false,
             }))
         })
         .collect();
@@ -296,6 +360,24 @@ mod tests {
         assert_eq!(kinds.iter().map(|kind| kind.plural.as_str()).collect::<Vec<_>>(), ["deployments"]);
         assert_eq!(served(&document, "metrics.example"), [("v1beta1".to_owned(), ServedTypes::Unlisted)]);
         assert_eq!(parse_document(&document).unwrap().get("gone.example"), None);
+    }
+
+    #[test]
+    fn types_of_an_aggregated_api_are_marked() {
+        let version = |version: &str| {
+            let kind = json!({"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Cluster", "verbs": ["list"]});
+            json!({"version": version, "freshness": "Current", "resources": [kind]})
+        };
+        let group = json!({"metadata": {"name": "shop.example"}, "versions": [version("v1"), version("v1beta1")]});
+        let mut groups = parse_document(&json!({"kind": "APIGroupDiscoveryList", "items": [group]})).unwrap();
+        let aggregated = AggregatedApis(BTreeSet::from(["v1.shop.example".to_owned()]));
+        aggregated.mark_all(&mut groups);
+        let is_aggregated = |(version, served): &(String, ServedTypes)| {
+            let ServedTypes::Listed(resources) = served else { panic!("the types of {version} are listed") };
+            resources.iter().all(|resource| resource.is_aggregated)
+        };
+        assert_eq!(groups["shop.example"].iter().map(is_aggregated).collect::<Vec<_>>(), [true, false]);
+        assert!(aggregated.has_group("shop.example") && !aggregated.has_group("example"));
     }
 
     #[test]

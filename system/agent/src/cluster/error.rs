@@ -116,6 +116,14 @@ pub enum ClusterError {
         /// Defect of the response.
         cause: String,
     },
+    /// A kind is not served, and nothing proves that its objects are gone.
+    #[error("{operation}: {cause}")]
+    NotServed {
+        /// Attempted operation, with the kind named.
+        operation: FailedOperation,
+        /// Reason, with advice.
+        cause: String,
+    },
     /// The agent itself has a fault.
     #[error("{operation}: {cause}")]
     Internal {
@@ -178,6 +186,7 @@ impl ClusterError {
         | Self::ShuttingDown { operation }
         | Self::DeleteWithheld { operation }
         | Self::Malformed { operation, .. }
+        | Self::NotServed { operation, .. }
         | Self::Internal { operation, .. }) = self;
         operation.key.as_deref()
     }
@@ -203,7 +212,7 @@ impl ClusterError {
             // Server-side apply returns 500 for a field of the wrong type; a retry would fail the same way.
             Self::Refused { status: 500, message, .. } if message.starts_with(MISTYPED) => None,
             Self::Refused { status: 429 | 500 | 503 | 504, retry_after, .. } => Some(Retry { after: *retry_after }),
-            Self::Refused { .. } | Self::Malformed { .. } => None,
+            Self::Refused { .. } | Self::Malformed { .. } | Self::NotServed { .. } => None,
             Self::ShuttingDown { .. } | Self::DeleteWithheld { .. } | Self::Internal { .. } => None,
         }
     }
@@ -241,7 +250,7 @@ impl ClusterError {
     pub(super) fn with_attempts(mut self, count: u32) -> Self {
         match &mut self {
             Self::Unreachable { attempts, .. } | Self::Refused { attempts, .. } => *attempts = count,
-            Self::Malformed { .. } | Self::ShuttingDown { .. } => {}
+            Self::Malformed { .. } | Self::NotServed { .. } | Self::ShuttingDown { .. } => {}
             Self::DeleteWithheld { .. } | Self::Internal { .. } => {}
         }
         self
@@ -276,8 +285,13 @@ impl ClusterError {
         match self {
             Self::Refused { status, .. } => Some(*status),
             Self::Unreachable { .. } | Self::Malformed { .. } | Self::ShuttingDown { .. } => None,
-            Self::DeleteWithheld { .. } | Self::Internal { .. } => None,
+            Self::NotServed { .. } | Self::DeleteWithheld { .. } | Self::Internal { .. } => None,
         }
+    }
+
+    /// Returns true if a kind is not served, and nothing proves that its objects are gone.
+    pub fn is_not_served(&self) -> bool {
+        matches!(self, Self::NotServed { .. })
     }
 
     /// Returns true if the status is 404: the object, its resource type, or the path at a proxy does not exist.

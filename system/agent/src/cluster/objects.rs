@@ -304,16 +304,45 @@ impl Cluster {
         self.discovery.find(&self.api, group, version, kind).await
     }
 
-    /// Returns the resource type in any version that serves it, the given one first; `None` if no version does.
+    /// Returns the resource type in any version that serves it, the given one first; `None` if no version does, and its objects are
+    /// provably gone.
     pub(crate) async fn find_resource_in_any_version(
         &self,
         known: &ApiResource,
     ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
         let found = self.discovery.find_in_any_version(&self.api, known).await?;
         if found.is_none() {
-            self.check_crd_is_gone(known).await?;
+            self.check_objects_are_gone(known).await?;
         }
         Ok(found)
+    }
+
+    /// Fails unless it is proved that a type of which no version is served has no objects any more. The custom resources of a CRD
+    /// are deleted with it; an aggregated API server may have its objects although its APIService was deleted.
+    async fn check_objects_are_gone(&self, known: &ApiResource) -> Result<(), ClusterError> {
+        if known.is_aggregated || Discovery::is_aggregated_group(&self.api, &known.group).await? {
+            return Err(not_served(known, describe_aggregated(known, self.agent_namespace())));
+        }
+        self.check_crd_is_gone(known).await?;
+        if is_built_in_group(&known.group) { self.check_path_is_gone(known).await } else { Ok(()) }
+    }
+
+    /// Fails if the server knows the path of a built-in type that discovery does not list, for example right after its start.
+    async fn check_path_is_gone(&self, known: &ApiResource) -> Result<(), ClusterError> {
+        let namespace = self.namespace_scope().filter(|_| known.namespaced);
+        let operation = Operation::Other(format!("list {}", known.plural));
+        let request = ApiRequest::get(operation, format!("{}?limit=1", known.path(namespace))).accepting(METADATA_LIST);
+        match self.api.send_for_response(&request).await {
+            Ok(_) => {
+                Err(not_served(known, "discovery does not list it, although its objects can be listed".to_owned()))
+            }
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) if error.is_forbidden() => {
+                Err(error
+                    .with_hint("no version of the kind is served, and it must be listed to know whether it is gone"))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Fails if the CRD of a type exists although no version is served: its custom resources are still stored.
@@ -322,12 +351,8 @@ impl Cluster {
         let key = crds.object_key(None, &format!("{}.{}", known.plural, known.group));
         match self.read_metadata(&crds, &key).await {
             Ok(None) => Ok(()),
-            Ok(Some(_)) => {
-                let operation = format!("find the kind {}", known.kind).into();
-                let cause = format!("{key} exists, and no version of it is served");
-                Err(ClusterError::Malformed { operation, cause })
-            }
-            // Without the permission nothing more can be found out about a kind of Kubernetes itself, which has no CRD.
+            Ok(Some(_)) => Err(not_served(known, format!("{key} exists, and no version of it is served"))),
+            // A kind of Kubernetes itself has no CRD.
             Err(error) if error.is_forbidden() && is_built_in_group(&known.group) => Ok(()),
             Err(error) if error.is_forbidden() => Err(error
                 .with_hint("no version of the kind is served, and its CRD must be read to know whether it is gone")),
@@ -402,7 +427,7 @@ impl Cluster {
         match self.find_resource_again(resource).await? {
             Some(served) if *served == *resource => Err(not_found),
             // The scope of a CRD cannot be changed: it was deleted with all of its objects, and created again.
-            Some(served) if served.namespaced != resource.namespaced => Ok(None),
+            Some(served) if served.namespaced != resource.namespaced && !resource.is_aggregated => Ok(None),
             served => Ok(served),
         }
     }
@@ -483,17 +508,15 @@ impl Cluster {
         namespace: Option<&str>,
         query: &str,
     ) -> Result<Vec<LiveObject>, ClusterError> {
-        match self.list_pages(operation, resource, namespace, query).await {
-            Ok((objects, _)) => Ok(objects),
-            // The type was removed between discovery and this request, so no object of it exists.
-            Err(error) if error.is_not_found() && !self.is_served_now(resource).await? => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Reads discovery again, and returns true if it lists a resource type in its version.
-    async fn is_served_now(&self, resource: &ApiResource) -> Result<bool, ClusterError> {
-        Ok(self.find_resource_again(resource).await?.is_some_and(|served| *served == *resource))
+        let listed = match self.list_pages(operation.clone(), resource, namespace, query).await {
+            // The type, or its version, was removed between discovery and this request.
+            Err(error) if error.is_not_found() => match self.find_other_version(resource, error).await? {
+                Some(served) => self.list_pages(operation, &served, namespace, query).await,
+                None => return Ok(Vec::new()),
+            },
+            listed => listed,
+        };
+        listed.map(|(objects, _)| objects)
     }
 
     /// Lists page by page, and returns the resourceVersion of the list.
@@ -803,6 +826,23 @@ impl Cluster {
             self.apply_only(&ApplyPatch::new(&resource, &key, &namespace), ApplyMode::Persist).await?;
         }
         Ok(())
+    }
+}
+
+/// Describes why nothing is known about the objects of an aggregated API, and what to do.
+fn describe_aggregated(known: &ApiResource, agent_namespace: &str) -> String {
+    let service = format!("{}.{}", known.version, known.group);
+    format!(
+        "it was served by an aggregated API, and nothing proves that its objects are gone; register the APIService {service} again, \
+         or, if its server was uninstalled for good, delete the inventory of the stack: the ConfigMaps in {agent_namespace} that have \
+         the id of the stack as the label sindri.dev/inventory"
+    )
+}
+
+fn not_served(known: &ApiResource, cause: String) -> ClusterError {
+    ClusterError::NotServed {
+        operation: format!("find the kind {} of {}", known.kind, known.api_version()).into(),
+        cause,
     }
 }
 

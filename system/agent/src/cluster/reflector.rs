@@ -325,7 +325,7 @@ mod tests {
 
     fn config_maps() -> Arc<ApiResource> {
         let (group, version, plural, kind) = (String::new(), "v1".into(), "configmaps".into(), "ConfigMap".into());
-        Arc::new(ApiResource { group, version, plural, kind, namespaced: true })
+        Arc::new(ApiResource { group, version, plural, kind, namespaced: true, is_aggregated: false })
     }
 
     fn stack() -> StackId {

@@ -19,6 +19,9 @@ pub struct ApiResource {
     pub plural: String,
     /// True if its objects live in namespaces.
     pub namespaced: bool,
+    /// True if an aggregated API server serves it, which has a storage of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_aggregated: bool,
 }
 
 impl ApiResource {
@@ -39,6 +42,7 @@ impl ApiResource {
             kind: K::KIND.to_owned(),
             plural: K::URL_PATH_SEGMENT.to_owned(),
             namespaced,
+            is_aggregated: false,
         }
     }
 
@@ -58,6 +62,7 @@ impl ApiResource {
             kind: text(&spec["names"]["kind"])?,
             plural: text(&spec["names"]["plural"])?,
             namespaced: spec["scope"] == "Namespaced",
+            is_aggregated: false,
         })
     }
 
@@ -96,32 +101,34 @@ pub(super) fn group_version_path(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
-/// Returns true for the API groups of Kubernetes itself. CRDs may also use names that end with `.k8s.io`.
+/// Returns true for the API groups of Kubernetes itself. CRDs may also use names that end with `.k8s.io`, such as
+/// `autoscaling.k8s.io`.
 pub fn is_built_in_group(group: &str) -> bool {
-    const GROUPS: [&str; 23] = [
-        "admissionregistration",
-        "apiextensions",
-        "apiregistration",
+    const GROUPS: [&str; 24] = [
+        "",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
         "apps",
-        "authentication",
-        "authorization",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
         "autoscaling",
         "batch",
-        "certificates",
-        "coordination",
-        "discovery",
-        "events",
+        "certificates.k8s.io",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
         "extensions",
-        "flowcontrol.apiserver",
-        "internal.apiserver",
-        "networking",
-        "node",
+        "flowcontrol.apiserver.k8s.io",
+        "internal.apiserver.k8s.io",
+        "networking.k8s.io",
+        "node.k8s.io",
         "policy",
-        "rbac.authorization",
-        "resource",
-        "scheduling",
-        "storage",
-        "storagemigration",
+        "rbac.authorization.k8s.io",
+        "resource.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+        "storagemigration.k8s.io",
     ];
-    group.is_empty() || GROUPS.contains(&group.strip_suffix(".k8s.io").unwrap_or(group))
+    GROUPS.contains(&group)
 }

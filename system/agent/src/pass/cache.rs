@@ -16,6 +16,8 @@ use crate::cluster::{ApiResource, Cluster};
 pub struct PassCache {
     /// Inventory as it is in the cluster; `None` until it was read.
     pub inventory: Option<Inventory>,
+    /// True if the next pass reads the inventory again: a person may have deleted it, because a kind in it is not served any more.
+    pub is_inventory_doubtful: bool,
     /// True if this process has read an inventory of the stack before.
     pub had_inventory: bool,
     /// Number of restores of etcd that are reflected in the cached state.

@@ -306,7 +306,14 @@ mod tests {
 
     fn resource(group: &str, kind: &str) -> Arc<ApiResource> {
         let (group, version, kind) = (group.to_owned(), "v1".to_owned(), kind.to_owned());
-        Arc::new(ApiResource { group, version, plural: format!("{}s", kind.to_lowercase()), kind, namespaced: true })
+        Arc::new(ApiResource {
+            group,
+            version,
+            plural: format!("{}s", kind.to_lowercase()),
+            kind,
+            namespaced: true,
+            is_aggregated: false,
+        })
     }
 
     fn object(group: &str, kind: &str, owners: &[(&str, &str, &str)]) -> LiveObject {

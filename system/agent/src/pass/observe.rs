@@ -53,6 +53,11 @@ impl UnreadableKinds {
         self.0.is_empty()
     }
 
+    /// Returns true if a kind is not served, and nothing proves that its objects are gone.
+    pub fn has_not_served(&self) -> bool {
+        self.0.values().any(ClusterError::is_not_served)
+    }
+
     /// Returns the reasons.
     pub fn into_errors(self) -> Vec<ClusterError> {
         self.0.into_values().collect()

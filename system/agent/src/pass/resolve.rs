@@ -230,7 +230,8 @@ mod tests {
     fn build(text: &str, ignore: &str) -> DesiredObject {
         let item = Bundle::parse(text).unwrap().into_objects().remove(0);
         let (kind, plural) = ("ConfigMap".to_owned(), "configmaps".to_owned());
-        let resource = ApiResource { group: String::new(), version: "v1".to_owned(), kind, plural, namespaced: true };
+        let (group, version) = (String::new(), "v1".to_owned());
+        let resource = ApiResource { group, version, kind, plural, namespaced: true, is_aggregated: false };
         let owner = RevisionOwner::new(
             "10000000-0000-4000-8000-000000000000".parse().unwrap(),
             &sindri_model::Checksum::compute(""),

@@ -83,6 +83,7 @@ impl Pass<'_> {
         let unknown = find_unknown_objects(desired, inventory, &live);
         // Without the broker nothing is deleted, and the search can wait.
         if !unknown.is_empty() && !self.revision.is_from_copy() {
+        cache.is_inventory_doubtful = unreadable.has_not_served();
             if cache.is_searched {
                 // They were not found then, for example because another client has given their annotations back since.
                 if let Err(error) = self.inventory_reader().add(inventory, unknown).await {
@@ -286,6 +287,9 @@ impl Pass<'_> {
         let must_exist = cache.had_inventory || self.revision.is_deletion_marker;
         let read = match cache.inventory {
             None => Some(reader.read(cache.is_restored, must_exist).await?),
+        if std::mem::take(&mut cache.is_inventory_doubtful) {
+            cache.inventory = None;
+        }
             Some(_) => None,
         };
         let resolved = self.resolve(cache).await;

@@ -131,7 +131,9 @@ mod tests {
             order("", "Namespace"),
         ];
         assert!(deleted.is_sorted_by(|earlier, later| earlier < later));
-        assert_eq!(order("shop.example", "Widget"), DeleteOrder::CustomResource);
+        for group in ["shop.example", "autoscaling.k8s.io"] {
+            assert_eq!(order(group, "Widget"), DeleteOrder::CustomResource, "{group}");
+        }
         assert!(deleted.iter().all(|other| *other < DeleteOrder::Permissions));
     }
 }

@@ -40,6 +40,7 @@ fn resource(kind: &str) -> Arc<ApiResource> {
         kind: kind.into(),
         plural: format!("{}s", kind.to_lowercase()),
         namespaced,
+        is_aggregated: false,
     })
 }
 
