@@ -20,6 +20,7 @@ use crate::cluster::reflector::Reflector;
 use crate::cluster::{Cluster, ClusterError};
 use crate::leader::election::run_as_leader;
 use crate::leader::lease::{ProcessName, is_held_by_other};
+use crate::pass::former_stacks::FormerStacks;
 use crate::pass_queue::PassQueue;
 use crate::proposals::ProposalPlanner;
 use crate::settings::Settings;
@@ -251,6 +252,7 @@ impl Agent {
             cluster: &self.cluster,
             broker: &broker,
             reflector: &reflector,
+            former_stacks: FormerStacks::default(),
             target: &target,
             agent: id,
             settings: &self.settings,

@@ -21,6 +21,8 @@ use crate::cluster::{ApiResource, ApplyMode, ApplyPatch, Cluster, ClusterError, 
 
 /// Label of an inventory: id of its stack.
 pub const INVENTORY_LABEL: &str = "sindri.dev/inventory";
+/// Name of the ConfigMap with the stacks that had objects before the first inventory.
+pub const FORMER_STACKS_NAME: &str = "inventory-former-stacks";
 /// Format of the header: `applied` is cleared when another revision begins.
 const FORMAT: &str = "2";
 /// Chunks of one inventory: more objects than a stack can have.
@@ -309,7 +311,8 @@ impl Inventory {
     }
 }
 
-fn config_maps() -> Arc<ApiResource> {
+/// Returns the resource type of inventories.
+pub fn config_maps() -> Arc<ApiResource> {
     Arc::new(ApiResource::from_namespaced_type::<ConfigMap>())
 }
 

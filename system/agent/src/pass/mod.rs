@@ -6,6 +6,7 @@ pub(crate) mod cache;
 pub(crate) mod content;
 pub(crate) mod creation;
 pub(crate) mod desired;
+pub(crate) mod former_stacks;
 pub(crate) mod ignored_values;
 pub(crate) mod inventory;
 pub(crate) mod observe;

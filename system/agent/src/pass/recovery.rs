@@ -7,6 +7,7 @@ use sindri_model::{AgentId, StackId};
 
 use super::creation::{Creation, CreationResult};
 use super::desired::{DesiredObject, DesiredStack};
+use super::former_stacks::FormerStacks;
 use super::inventory::{Completeness, Entry, Inventory, InventoryError, load_inventory, rewrite_inventory};
 use super::observe::{FoundObjects, find_stack_objects};
 use super::summary::PassError;
@@ -22,6 +23,8 @@ pub struct InventoryReader<'a> {
     pub cluster: &'a Cluster,
     /// Client of the broker, which knows whether the agent has had the stack before.
     pub broker: &'a Client,
+    /// Stacks whose inventories may have been lost before the agent was installed.
+    pub former_stacks: &'a FormerStacks,
     /// Id of the agent.
     pub agent: AgentId,
     /// Id of the stack.
@@ -58,7 +61,9 @@ impl InventoryReader<'_> {
         let is_searched = match completeness {
             Completeness::Complete => is_outdated,
             Completeness::Partial => true,
-            Completeness::Missing => must_exist || self.is_known_stack().await,
+            Completeness::Missing => {
+                must_exist || self.is_known_stack().await || self.former_stacks.contains(cluster, stack).await?
+            }
         };
         if is_searched {
             let FoundObjects { entries, errors } = find_stack_objects(cluster, stack, None).await?;

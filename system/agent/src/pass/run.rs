@@ -12,6 +12,7 @@ use super::approval::{ApprovalDecision, HoldMessage, PLAN_BYTES_MAX, request_app
 use super::cache::PassCache;
 use super::content::ContentSearch;
 use super::desired::{DesiredObject, DesiredStack, Goal};
+use super::former_stacks::FormerStacks;
 use super::ignored_values::copy_ignored_fields;
 use super::inventory::{
     Completeness, Entry, Inventory, InventoryError, RevisionPosition, delete_inventory, load_inventory,
@@ -46,6 +47,8 @@ pub struct Pass<'a> {
     pub broker: &'a Client,
     /// Labelled objects of the cluster.
     pub reflector: &'a Reflector,
+    /// Stacks that had objects before the first inventory.
+    pub former_stacks: &'a FormerStacks,
     /// Id of the agent.
     pub agent: AgentId,
     /// Revision or removal to apply.
@@ -80,10 +83,10 @@ impl Pass<'_> {
         }
         let Observation { live, unreadable } =
             read_live_objects(self.cluster, self.reflector, desired, inventory).await;
+        cache.is_inventory_doubtful = unreadable.has_not_served();
         let unknown = find_unknown_objects(desired, inventory, &live);
         // Without the broker nothing is deleted, and the search can wait.
         if !unknown.is_empty() && !self.revision.is_from_copy() {
-        cache.is_inventory_doubtful = unreadable.has_not_served();
             if cache.is_searched {
                 // They were not found then, for example because another client has given their annotations back since.
                 if let Err(error) = self.inventory_reader().add(inventory, unknown).await {
@@ -284,12 +287,12 @@ impl Pass<'_> {
     /// Reads the inventory and resolves the bundle, unless both are cached.
     async fn fill_cache(&self, cache: &mut PassCache) -> Result<(), PassError> {
         let reader = self.inventory_reader();
-        let must_exist = cache.had_inventory || self.revision.is_deletion_marker;
-        let read = match cache.inventory {
-            None => Some(reader.read(cache.is_restored, must_exist).await?),
         if std::mem::take(&mut cache.is_inventory_doubtful) {
             cache.inventory = None;
         }
+        let must_exist = cache.had_inventory || self.revision.is_deletion_marker;
+        let read = match cache.inventory {
+            None => Some(reader.read(cache.is_restored, must_exist).await?),
             Some(_) => None,
         };
         let resolved = self.resolve(cache).await;
@@ -329,8 +332,8 @@ impl Pass<'_> {
     }
 
     fn inventory_reader(&self) -> InventoryReader<'_> {
-        let Self { cluster, broker, agent, revision, .. } = *self;
-        InventoryReader { cluster, broker, agent, stack: revision.stack_id }
+        let Self { cluster, broker, former_stacks, agent, revision, .. } = *self;
+        InventoryReader { cluster, broker, former_stacks, agent, stack: revision.stack_id }
     }
 
     /// Searches for deletions that must wait, and asks for their approval and that of the given holds.

@@ -21,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::cluster::reflector::Reflector;
 use crate::panics::catch_panic;
 use crate::pass::cache::PassCache;
+use crate::pass::former_stacks::FormerStacks;
 use crate::pass::run::Pass;
 use crate::pass::summary::{PassError, PassSummary};
 use crate::settings::Settings;
@@ -44,6 +45,8 @@ pub struct Reconciler<'a> {
     pub broker: &'a Client,
     /// Labelled objects of the cluster.
     pub reflector: &'a Reflector,
+    /// Stacks that had objects in the cluster before the first inventory.
+    pub former_stacks: FormerStacks,
     /// Target state of the agent.
     pub target: &'a LatestTargetState,
     /// Id of the agent.
@@ -259,6 +262,7 @@ impl Reconciler<'_> {
             write_cluster: &cluster.as_service_account(account),
             broker: self.broker,
             reflector: self.reflector,
+            former_stacks: &self.former_stacks,
             agent: self.agent,
             revision,
             instruction: &instruction,
