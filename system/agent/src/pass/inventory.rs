@@ -296,13 +296,6 @@ impl Inventory {
         self.approved == Some(revision) && self.get(key).is_some_and(|entry| entry.is_delete_approved)
     }
 
-    /// Forgets that objects in these namespaces were created.
-    pub fn clear_once_in(&mut self, namespaces: &[String]) {
-        let entries = self.chunks.iter_mut().flat_map(BTreeMap::values_mut);
-        let is_inside = |entry: &&mut Entry| entry.key.namespace.as_ref().is_some_and(|name| namespaces.contains(name));
-        entries.filter(is_inside).for_each(|entry| entry.once = None);
-    }
-
     /// Removes the entry of an object that is gone or owned by another.
     pub fn remove(&mut self, key: &ObjectKey) {
         self.chunks.iter_mut().for_each(|chunk| {

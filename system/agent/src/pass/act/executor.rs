@@ -1,7 +1,7 @@
 //! Executes a plan. The plan decides what is written and in which order; the executor decides nothing.
 //!
 //! Writes the inventory before the objects, stops after a failed write, continues after a failed delete, and deletes the
-//! namespaces that a failed pass created.
+//! namespaces that a failed pass created and that are still empty.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use sindri_model::{ObjectKey, StackId};
 
 use super::delete::Deleter;
 use super::isolate::isolate;
-use super::namespaces::NamespaceRollback;
+use super::namespaces::{CreatedNamespace, NamespaceRollback};
 use super::once::OnceRecorder;
 use super::recheck::Recheck;
 use super::result::{ActError, ActResult, DeleteError};
@@ -51,12 +51,13 @@ impl Executor<'_> {
         let writer = Writer { cluster, stack, inventory: &before, instruction };
         let recorder = OnceRecorder::new(self.inventory_cluster, self.stack, self.inventory);
         if let Err(error) = writer.write_all(plan, validation, &recorder, &mut result, &mut created).await {
-            // If objects were only postponed, the others stay.
-            let created = if matches!(error, ActError::Postponed(_)) { Vec::new() } else { created };
+            // If objects were only postponed, they follow.
+            let is_kept =
+                |namespace: &CreatedNamespace| matches!(error, ActError::Postponed(_)) || namespace.is_used(&result);
+            created.retain(|namespace| !is_kept(namespace));
             let rollback = NamespaceRollback { cluster, stack, inventory: self.inventory, instruction };
-            let deleted = rollback.delete(&created, &result).await;
-            let mut after = self.inventory_after(&result);
-            after.clear_once_in(&deleted);
+            rollback.delete(&created).await;
+            let after = self.inventory_after(&result);
             // UIDs that are known by now help the next pass; a second failure would hide the first.
             let _ = self.save(after).await;
             return Err(error);

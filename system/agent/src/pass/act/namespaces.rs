@@ -1,6 +1,5 @@
 //! Namespaces that a pass created, and deletes again when a later step fails.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sindri_model::{ObjectKey, StackId};
@@ -10,7 +9,7 @@ use super::result::ActResult;
 use crate::cluster::{ApiResource, AppliedObject, Cluster, LiveObject};
 use crate::pass::content::{SEARCH_MAX, find_foreign_in_namespace};
 use crate::pass::inventory::Inventory;
-use crate::pass::plan::{Write, is_proved};
+use crate::pass::plan::Write;
 use crate::pass::stage::Stage;
 use crate::target::instruction::Instruction;
 
@@ -29,6 +28,11 @@ impl CreatedNamespace {
         let (key, resource) = (write.object.key.clone(), write.object.resource.clone());
         (write.stage == Stage::Namespaces).then(|| Self { key, resource, uid: applied.live.uid.clone() })
     }
+
+    /// Returns true if the pass has applied an object in the namespace. It may be gone again, as a Job that has completed.
+    pub fn is_used(&self, result: &ActResult) -> bool {
+        result.applied.keys().any(|key| key.namespace.as_ref() == Some(&self.key.name))
+    }
 }
 
 /// Deletes the namespaces that a failed pass created.
@@ -44,40 +48,25 @@ pub struct NamespaceRollback<'a> {
 }
 
 impl NamespaceRollback<'_> {
-    /// Deletes the namespaces, unless they contain foreign objects, another stack declares an object in them, or their
-    /// content cannot be read. Returns the names of those that are deleted, or may be.
-    pub async fn delete(&self, created: &[CreatedNamespace], result: &ActResult) -> Vec<String> {
-        let own_uids: BTreeSet<&str> = result.applied.values().map(|applied| applied.live.uid.as_str()).collect();
-        let mut deleted = Vec::new();
+    /// Deletes the namespaces, unless they contain objects, also of the stack itself, another stack declares an object in them,
+    /// or their content cannot be read.
+    pub async fn delete(&self, created: &[CreatedNamespace]) {
         for namespace in created {
-            match self.cluster.delete(&namespace.key, || self.check(namespace, &own_uids)).await {
-                Ok(Err(reason)) => {
-                    tracing::info!("kept {}, {reason}", namespace.key);
-                    continue;
-                }
-                Ok(Ok(_)) => tracing::info!("deleted {}, which the failed pass had created", namespace.key),
-                Err(error) => {
-                    tracing::warn!("could not delete {}, which the failed pass had created: {error}", namespace.key);
-                    if error.proves_rejection() {
-                        continue;
-                    }
-                }
+            let key = &namespace.key;
+            match self.cluster.delete(key, || self.check(namespace)).await {
+                Ok(Ok(_)) => tracing::info!("deleted {key}, which the failed pass had created"),
+                Ok(Err(reason)) => tracing::info!("kept {key}, {reason}"),
+                Err(error) => tracing::warn!("could not delete {key}, which the failed pass had created: {error}"),
             }
-            deleted.push(namespace.key.name.clone());
         }
-        deleted
     }
 
     /// Returns a namespace as it is now, if it still exists, or the reason why it must be kept.
-    async fn check(
-        &self,
-        namespace: &CreatedNamespace,
-        own_uids: &BTreeSet<&str>,
-    ) -> Result<Option<LiveObject>, String> {
+    async fn check(&self, namespace: &CreatedNamespace) -> Result<Option<LiveObject>, String> {
         let live = self.cluster.get_metadata(&namespace.resource, &namespace.key).await;
         let live = live.map_err(|error| format!("which cannot be read: {error}"))?;
         let live = live.filter(|live| live.uid == namespace.uid);
-        self.check_content(&namespace.key.name, own_uids).await?;
+        self.check_content(&namespace.key.name).await?;
         if self.instruction.claims().has_other_in_namespace(self.stack, &namespace.key.name) {
             return Err("in which another stack declares objects".to_owned());
         }
@@ -89,15 +78,13 @@ impl NamespaceRollback<'_> {
     }
 
     /// Returns the reason why a namespace must be kept.
-    async fn check_content(&self, name: &str, own_uids: &BTreeSet<&str>) -> Result<(), String> {
-        let is_own = |object: &LiveObject| {
-            let entry = self.inventory.get(&object.key);
-            own_uids.contains(object.uid.as_str()) || entry.is_some_and(|entry| is_proved(self.stack, entry, object))
-        };
+    async fn check_content(&self, name: &str) -> Result<(), String> {
+        // An object of the stack itself works, and is kept like one of another client.
+        let is_left_out = |_: &LiveObject| false;
         // A list that is retried for minutes is not true any more when the last one has been read.
         let cluster = &self.cluster.with_deadline(Instant::now() + SEARCH_MAX);
-        match find_foreign_in_namespace(cluster, name, self.inventory, is_own).await {
-            Ok(foreign) => foreign.first().map_or(Ok(()), |foreign| Err(format!("which contains {}", foreign.key))),
+        match find_foreign_in_namespace(cluster, name, self.inventory, is_left_out).await {
+            Ok(objects) => objects.first().map_or(Ok(()), |object| Err(format!("which contains {}", object.key))),
             Err(error) => Err(format!("whose content cannot be read: {error}")),
         }
     }
