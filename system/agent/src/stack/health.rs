@@ -18,6 +18,7 @@ use crate::pass::creation::{CreationResult, SeenResult};
 use crate::pass::desired::DesiredObject;
 use crate::pass::order::ReadyObjects;
 use crate::pass::summary::{SeenObject, SeenState};
+use crate::telemetry::metrics::Metrics;
 
 /// Number of objects that are not ready and named in a message.
 const NAMED_MAX: usize = 5;
@@ -29,10 +30,29 @@ const READ_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct StackHealth {
     objects: BTreeMap<Arc<ObjectKey>, ObjectHealth>,
-    /// First failed read of the last update.
-    read_error: Option<String>,
+    /// First failed read of the last update, or the first one that panicked.
+    read_error: Option<ReadError>,
     /// True if the revision of the last update declares no object.
     declares_nothing: bool,
+}
+
+/// Reason why the health of an object was not read.
+#[derive(Debug)]
+enum ReadError {
+    /// The object could not be read.
+    Failed(String),
+    /// The agent panicked.
+    Panicked(String),
+}
+
+impl ReadError {
+    fn to_condition(&self) -> ReadyCondition {
+        let (reason, error) = match self {
+            Self::Failed(error) => ("NotSeen", error),
+            Self::Panicked(error) => ("InternalError", error),
+        };
+        ReadyCondition { status: ConditionStatus::Unknown, reason: reason.to_owned(), message: error.clone() }
+    }
 }
 
 #[derive(Debug)]
@@ -46,7 +66,13 @@ struct ObjectHealth {
 
 impl StackHealth {
     /// Reads the objects that changed since the last update or are not ready, and the pods of those that are not ready.
-    pub async fn update(&mut self, cluster: &Cluster, declared: Vec<SeenObject>, declares_nothing: bool) {
+    pub async fn update(
+        &mut self,
+        cluster: &Cluster,
+        metrics: &Metrics,
+        declared: Vec<SeenObject>,
+        declares_nothing: bool,
+    ) {
         self.declares_nothing = declares_nothing;
         if !self.objects.is_empty() {
             let keys: BTreeSet<&ObjectKey> = declared.iter().map(|declared| &*declared.object.key).collect();
@@ -72,7 +98,7 @@ impl StackHealth {
         }
         let deadline = Instant::now() + READ_MAX;
         let cluster = &cluster.with_deadline(deadline);
-        let read = run_concurrently(due, |object| read_isolated(cluster, deadline, object)).await;
+        let read = run_concurrently(due, |object| read_isolated(cluster, metrics, deadline, object)).await;
         self.read_error = None;
         for read in read {
             match read {
@@ -81,11 +107,16 @@ impl StackHealth {
                 }
                 // The next pass observes that it is gone.
                 Ok(None) => {}
-                // The first error is the cause; later ones may only have run out of time.
-                Err(reason) => {
-                    self.read_error.get_or_insert(reason);
-                }
+                Err(error) => self.add_error(error),
             }
+        }
+    }
+
+    /// Keeps the first error, which is the cause: later ones may only have run out of time. A panic replaces other errors.
+    fn add_error(&mut self, error: ReadError) {
+        match (&self.read_error, &error) {
+            (None, _) | (Some(ReadError::Failed(_)), ReadError::Panicked(_)) => self.read_error = Some(error),
+            _ => {}
         }
     }
 
@@ -137,8 +168,7 @@ impl StackHealth {
     /// Returns the condition `Ready` of the stack.
     pub fn ready_condition(&self) -> ReadyCondition {
         if let Some(error) = &self.read_error {
-            let (status, reason) = (ConditionStatus::Unknown, "NotSeen".to_owned());
-            return ReadyCondition { status, reason, message: error.clone() };
+            return error.to_condition();
         }
         if self.declares_nothing {
             let (status, reason) = (ConditionStatus::True, "Ready".to_owned());
@@ -173,10 +203,14 @@ pub fn to_wire_status(summary: &HealthSummary) -> HealthStatus {
 }
 
 /// Reads the results of objects that are applied once. One that cannot be read has none.
-pub async fn read_results(cluster: &Cluster, objects: Vec<Arc<DesiredObject>>) -> BTreeMap<Arc<ObjectKey>, SeenResult> {
+pub async fn read_results(
+    cluster: &Cluster,
+    metrics: &Metrics,
+    objects: Vec<Arc<DesiredObject>>,
+) -> BTreeMap<Arc<ObjectKey>, SeenResult> {
     let deadline = Instant::now() + READ_MAX;
     let cluster = &cluster.with_deadline(deadline);
-    let read = run_concurrently(objects, |object| read_isolated(cluster, deadline, object)).await;
+    let read = run_concurrently(objects, |object| read_isolated(cluster, metrics, deadline, object)).await;
     let read = read.into_iter().filter_map(|read| read.ok().flatten());
     read.filter_map(|(key, health)| Some((key, SeenResult::from_assessed(&health.assessed)?))).collect()
 }
@@ -197,18 +231,22 @@ fn assess_absent(key: &ObjectKey, health: Health) -> AssessedObject {
     AssessedObject::without_pods(&key.kind, key.namespace.as_deref(), &key.name, health)
 }
 
-/// Reads the health of an object; a panic is a failure to read this object.
+/// Reads the health of an object; a panic is counted, and a failure to read this object.
 async fn read_isolated(
     cluster: &Cluster,
+    metrics: &Metrics,
     deadline: Instant,
     declared: Arc<DesiredObject>,
-) -> Result<Option<(Arc<ObjectKey>, ObjectHealth)>, String> {
+) -> Result<Option<(Arc<ObjectKey>, ObjectHealth)>, ReadError> {
     let key = declared.key.clone();
-    let read = catch_panic(read_health(cluster, deadline, declared)).await;
-    read.unwrap_or_else(|cause| {
-        tracing::error!("read {key}: {cause}");
-        Err(format!("read {key}: {cause}"))
-    })
+    match catch_panic(read_health(cluster, deadline, declared)).await {
+        Ok(read) => read.map_err(ReadError::Failed),
+        Err(cause) => {
+            tracing::error!("read {key}: {cause}");
+            metrics.count_panic();
+            Err(ReadError::Panicked(format!("read {key}: {cause}")))
+        }
+    }
 }
 
 async fn read_health(
@@ -236,7 +274,52 @@ async fn read_health(
 
 #[cfg(test)]
 mod tests {
+    use http::{Request, Response};
+    use hyper::body::Incoming;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::client::Body;
+    use serde_json::json;
+    use sindri_model::{Checksum, IgnoredFields};
+    use tower::BoxError;
+    use tower::util::BoxCloneSyncService;
+
     use super::*;
+    use crate::cluster::ownership::RevisionOwner;
+    use crate::cluster::{ApiResource, RetryPolicy};
+    use crate::pass::order::Turn;
+
+    fn panic_at(request: &Request<Body>) -> Result<Response<Incoming>, BoxError> {
+        panic!("at {}", request.uri())
+    }
+
+    fn config_map() -> Arc<DesiredObject> {
+        let resource = Arc::new(ApiResource::from_namespaced_type::<ConfigMap>());
+        let stack = "10000000-0000-4000-8000-000000000000".parse().unwrap();
+        Arc::new(DesiredObject {
+            document: 1,
+            key: Arc::new(resource.object_key(Some("shop"), "a")),
+            resource,
+            manifest: json!({}),
+            owner: Arc::new(RevisionOwner::new(stack, &Checksum::compute(""))),
+            ignored: IgnoredFields::default(),
+            replace: false,
+            turn: Turn::default(),
+            once: None,
+        })
+    }
+
+    #[tokio::test]
+    async fn a_panic_while_health_is_read_is_counted_and_named_in_the_condition() {
+        let sender = tower::service_fn(|request: Request<Body>| async move { panic_at(&request) });
+        let cluster = Cluster::new(BoxCloneSyncService::new(sender), RetryPolicy::default());
+        let state = SeenState::Present { resource_version: "1".to_owned(), health: None };
+        let (metrics, mut health) = (Metrics::default(), StackHealth::default());
+        health.update(&cluster, &metrics, vec![SeenObject { object: config_map(), state }], false).await;
+        let ReadyCondition { status, reason, message } = health.ready_condition();
+        assert_eq!((status, reason.as_str()), (ConditionStatus::Unknown, "InternalError"));
+        assert!(message.starts_with("read ConfigMap shop/a: internal error: at "), "{message}");
+        assert!(metrics.render().contains("sindri_agent_panics_total 1"));
+    }
 
     #[test]
     fn a_revision_without_objects_is_ready_and_one_whose_objects_are_not_known_is_not() {
@@ -247,7 +330,7 @@ mod tests {
             (status, reason.as_str(), message.as_str()),
             (ConditionStatus::True, "Ready", "the revision declares no object")
         );
-        let unread = StackHealth { read_error: Some("no answer".to_owned()), ..empty };
+        let unread = StackHealth { read_error: Some(ReadError::Failed("no answer".to_owned())), ..empty };
         assert_eq!(unread.ready_condition().status, ConditionStatus::Unknown);
     }
 }

@@ -218,7 +218,7 @@ impl Reconciler<'_> {
         let saved = match state.cache.find_without_result(self.cluster, stack).await {
             Ok(objects) if objects.is_empty() => return,
             Ok(objects) => {
-                let results = read_results(self.cluster, objects).await;
+                let results = read_results(self.cluster, self.metrics, objects).await;
                 state.cache.save_results(self.cluster, stack, |key| results.get(key).cloned()).await
             }
             Err(error) => Err(error),
@@ -231,7 +231,7 @@ impl Reconciler<'_> {
     /// Reads the health of the objects, and stores the results of those that are applied once.
     async fn update_health(&self, revision: &Revision, summary: &mut PassSummary, state: &mut ReconcileState) {
         let declared = std::mem::take(&mut summary.declared);
-        state.health.update(self.cluster, declared, summary.declares_nothing).await;
+        state.health.update(self.cluster, self.metrics, declared, summary.declares_nothing).await;
         let find_result = |key: &ObjectKey| state.health.find_result(key);
         let saved = state.cache.save_results(self.cluster, revision.stack_id, find_result).await;
         if let Err(error) = saved {

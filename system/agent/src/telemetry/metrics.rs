@@ -76,6 +76,7 @@ pub struct Metrics {
     polls: Family<ResultLabel, Counter>,
     passes: Family<OutcomeLabel, Counter>,
     pass_seconds: Gauge<f64, AtomicU64>,
+    panics: Counter,
     requests: Family<RequestLabels, Counter>,
     retries: Counter,
     corrections: Counter,
@@ -95,6 +96,7 @@ impl Default for Metrics {
             polls: Family::default(),
             passes: Family::default(),
             pass_seconds: Gauge::default(),
+            panics: Counter::default(),
             requests: Family::default(),
             retries: Counter::default(),
             corrections: Counter::default(),
@@ -118,6 +120,8 @@ impl Metrics {
         registry.register("passes", "Passes of stacks", self.passes.clone());
         let help = "Duration of the last pass of a stack";
         registry.register_with_unit("last_pass", help, Unit::Seconds, self.pass_seconds.clone());
+        let help = "Panics in passes, and while the health of objects was read";
+        registry.register("panics", help, self.panics.clone());
         registry.register(
             "kubernetes_calls",
             "Requests to the API server, each attempt counted",
@@ -153,6 +157,9 @@ impl Metrics {
 
     /// Records the result and the duration of a pass of a stack.
     pub fn record_pass(&self, stack: StackId, outcome: PassOutcome, duration: Duration) {
+        if outcome == PassOutcome::Panicked {
+            self.count_panic();
+        }
         let outcome = match outcome {
             PassOutcome::Done => "done",
             PassOutcome::Waiting => "waiting",
@@ -165,6 +172,11 @@ impl Metrics {
         if let Some(label) = self.label_of(stack) {
             self.stack_pass_seconds.get_or_create(&label).observe(duration.as_secs_f64());
         }
+    }
+
+    /// Counts a panic in the work of a stack.
+    pub fn count_panic(&self) {
+        self.panics.inc();
     }
 
     /// Sets whether the newest revision of a stack is applied and ready.
@@ -298,6 +310,8 @@ mod tests {
         let metrics = Metrics::default();
         metrics.count_poll(&Ok(true));
         metrics.count_poll(&Err(ClientError::Malformed { operation: "poll".to_owned(), reason: "a page".to_owned() }));
+        metrics.record_pass(stack(1), PassOutcome::Panicked, Duration::from_millis(100));
+        metrics.count_panic();
         metrics.record_pass(stack(1), PassOutcome::TimedOut, Duration::from_millis(1_500));
         metrics.count_request(&Method::PATCH, Some(201));
         metrics.count_request(&Method::PATCH, Some(200));
@@ -310,6 +324,8 @@ mod tests {
             "sindri_agent_polls_total{result=\"new\"} 1",
             "sindri_agent_polls_total{result=\"malformed\"} 1",
             "sindri_agent_passes_total{outcome=\"timed_out\"} 1",
+            "sindri_agent_passes_total{outcome=\"panicked\"} 1",
+            "sindri_agent_panics_total 2",
             "sindri_agent_last_pass_seconds 1.5",
             "sindri_agent_kubernetes_calls_total{verb=\"patch\",status=\"2xx\"} 2",
             "sindri_agent_kubernetes_calls_total{verb=\"get\",status=\"none\"} 1",
