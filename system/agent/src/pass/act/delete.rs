@@ -210,7 +210,8 @@ impl Deleter<'_> {
         }
     }
 
-    /// Removes objects that are gone from the inventory and from `accepted`, until all are or the time is over.
+    /// Removes objects that are gone from the inventory and from `accepted`, until all are, the time is over, or a newer revision
+    /// waits.
     async fn wait_until_gone(&self, accepted: &mut Vec<&Delete>, summary: &mut DeleteSummary) {
         let mut backoff = Backoff::new(GONE_WAIT_MAX);
         loop {
@@ -223,7 +224,7 @@ impl Deleter<'_> {
                 }
                 Err(error) => return summary.errors.push(error.into()),
             }
-            if accepted.is_empty() || !backoff.pause().await {
+            if accepted.is_empty() || self.cluster.has_ended_retries() || !backoff.pause().await {
                 return;
             }
         }

@@ -337,7 +337,9 @@ impl Writer<'_> {
             if is_established(&live) && self.is_discovered(&object.manifest).await? {
                 return Ok(());
             }
-            if !backoff.pause().await {
+            let has_time = backoff.pause().await;
+            self.check_not_interrupted()?;
+            if !has_time {
                 return Err(ActError::NotServed { key: object.key.clone() });
             }
         }
