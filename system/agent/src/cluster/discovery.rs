@@ -200,11 +200,19 @@ impl Discovery {
             let mut groups = parse_document(&document)
                 .ok_or_else(|| request.malformed(format!("{} is not a list of groups", document["kind"])))?;
             let has_other_groups = groups.keys().any(|group| !is_built_in_group(group));
-            let aggregated =
-                if has_other_groups { list_aggregated_apis(api).await? } else { AggregatedApis::default() };
-            aggregated.mark_all(&mut groups);
+            let listed = match has_other_groups.then(|| list_aggregated_apis(api)) {
+                Some(listing) => match listing.await {
+                    Err(error) if error.is_forbidden() || error.is_not_found() => None,
+                    listed => Some(listed?),
+                },
+                None => Some(AggregatedApis::default()),
+            };
             let mut cache = self.0.lock().await;
-            cache.replace_document(root, response.etag, groups);
+            // If they are not known, the marks stay, and the next request asks for the whole document.
+            let etag = response.etag.filter(|_| listed.is_some());
+            let aggregated = listed.unwrap_or_else(|| cache.aggregated.clone());
+            aggregated.mark_all(&mut groups);
+            cache.replace_document(root, etag, groups);
             if root != 0 {
                 cache.aggregated = aggregated;
             }
@@ -214,7 +222,14 @@ impl Discovery {
 
     /// Returns true if an aggregated API server is registered for a group now.
     pub(super) async fn is_aggregated_group(api: &ApiClient, group: &str) -> Result<bool, ClusterError> {
-        Ok(list_aggregated_apis(api).await?.has_group(group))
+        match list_aggregated_apis(api).await {
+            Ok(aggregated) => Ok(aggregated.has_group(group)),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) if error.is_forbidden() => Err(error.with_hint(
+                "no version of the kind is served, and APIServices must be listed to know whether it is gone",
+            )),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the resource types of a version; reads them from the group itself if the document does not list them.
@@ -241,17 +256,14 @@ impl Discovery {
     }
 }
 
-/// Lists the APIServices of aggregated API servers; none if the agent may not list them, or there is no such kind.
+/// Lists the APIServices of aggregated API servers. One without a Service is served by the API server itself.
 async fn list_aggregated_apis(api: &ApiClient) -> Result<AggregatedApis, ClusterError> {
     let operation = Operation::Other("list the APIServices of aggregated APIs".to_owned());
     let request = ApiRequest::get(operation, AGGREGATED_APIS.to_owned());
-    let list: Value = match api.send(&request).await {
-        Ok(list) => list,
-        Err(error) if error.is_forbidden() || error.is_not_found() => return Ok(AggregatedApis::default()),
-        Err(error) => return Err(error),
-    };
+    let list: Value = api.send(&request).await?;
     let items = list["items"].as_array().ok_or_else(|| request.malformed("it has no items"))?;
-    let names = items.iter().filter_map(|item| item["metadata"]["name"].as_str());
+    let with_service = items.iter().filter(|item| item["spec"]["service"].is_object());
+    let names = with_service.filter_map(|item| item["metadata"]["name"].as_str());
     Ok(AggregatedApis(names.map(str::to_owned).collect()))
 }
 

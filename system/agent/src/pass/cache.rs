@@ -18,6 +18,8 @@ pub struct PassCache {
     pub inventory: Option<Inventory>,
     /// True if the next pass reads the inventory again: a person may have deleted it, because a kind in it is not served any more.
     pub is_inventory_doubtful: bool,
+    /// Inventory before it was read again, until a new one is stored: it knows what was applied once.
+    pub doubted: Option<Inventory>,
     /// True if this process has read an inventory of the stack before.
     pub had_inventory: bool,
     /// Number of restores of etcd that are reflected in the cached state.

@@ -24,43 +24,68 @@ const STACKS: &str = "stacks";
 /// Time limit of each of the two steps of the search, to find the kinds and to list their objects.
 const SEARCH_MAX: Duration = Duration::from_secs(15);
 
+/// Time after which a search that left out a kind is repeated.
+const REPEAT_AFTER: Duration = Duration::from_secs(5 * 60);
+
 /// Stacks that had objects before the first inventory; read or searched when a process first needs them.
 #[derive(Debug, Default)]
-pub struct FormerStacks(Mutex<Option<BTreeSet<StackId>>>);
+pub struct FormerStacks(Mutex<Option<Known>>);
+
+/// Result of a search.
+#[derive(Debug)]
+struct Known {
+    stacks: BTreeSet<StackId>,
+    /// Time from which it is repeated, because it left out a kind.
+    repeat_at: Option<Instant>,
+}
+
+impl Known {
+    fn complete(stacks: BTreeSet<StackId>) -> Self {
+        Self { stacks, repeat_at: None }
+    }
+
+    fn is_outdated(&self) -> bool {
+        self.repeat_at.is_some_and(|time| time <= Instant::now())
+    }
+}
 
 impl FormerStacks {
     /// Returns true if a stack had objects in the cluster before the first inventory.
     pub async fn contains(&self, cluster: &Cluster, stack: StackId) -> Result<bool, InventoryError> {
-        let mut stacks = self.0.lock().await;
-        if stacks.is_none() {
-            *stacks = Some(read_or_search(cluster).await?);
+        let mut known = self.0.lock().await;
+        if known.as_ref().is_none_or(Known::is_outdated) {
+            // The search is for all stacks: it does not end when there is a newer revision of one.
+            *known = Some(read_or_search(&cluster.with_all_retries()).await?);
         }
-        Ok(stacks.as_ref().is_some_and(|stacks| stacks.contains(&stack)))
+        Ok(known.as_ref().is_some_and(|known| known.stacks.contains(&stack)))
     }
 }
 
-async fn read_or_search(cluster: &Cluster) -> Result<BTreeSet<StackId>, InventoryError> {
+async fn read_or_search(cluster: &Cluster) -> Result<Known, InventoryError> {
     let key = config_maps().object_key(Some(cluster.agent_namespace()), FORMER_STACKS_NAME);
     let stored: Option<ConfigMap> = cluster.get(&config_maps(), &key).await?;
     if let Some(stacks) = stored.as_ref().and_then(parse) {
-        return Ok(stacks);
+        return Ok(Known::complete(stacks));
     }
     let (stacks, errors) = search(cluster).await?;
     for error in &errors {
         tracing::warn!("the search for objects of former stacks leaves out a kind: {error}");
     }
+    // A kind that the agent may not list has none of its objects.
+    if !errors.iter().all(ClusterError::is_forbidden) {
+        return Ok(Known { stacks, repeat_at: Some(Instant::now() + REPEAT_AFTER) });
+    }
     if stored.is_none()
-        && errors.is_empty()
         && let Err(error) = store(cluster, &stacks).await
     {
         // This process knows the result, and the next one searches again.
         tracing::warn!("the result of the search for objects of former stacks is not stored: {error}");
     }
-    Ok(stacks)
+    Ok(Known::complete(stacks))
 }
 
 /// Searches the whole cluster for objects that prove to belong to any stack. Returns the stacks, and the errors of the kinds that
-/// could not be searched: a new stack does not wait for an API group that does not respond. The next process searches again.
+/// could not be searched: a new stack does not wait for an API group that does not respond.
 async fn search(cluster: &Cluster) -> Result<(BTreeSet<StackId>, Vec<ClusterError>), ClusterError> {
     let limited = || cluster.with_deadline(Instant::now() + SEARCH_MAX);
     let ListedTypes { resources, mut errors } = limited().list_resources().await?;

@@ -13,8 +13,8 @@ use super::observe::{FoundObjects, find_stack_objects};
 use super::summary::PassError;
 use crate::cluster::Cluster;
 
-/// Time limit of each step of the search before a removal is confirmed.
-const LAST_SEARCH_MAX: Duration = Duration::from_secs(15);
+/// Time limit of each step of a search that leaves out kinds that cannot be listed in time.
+const SEARCH_MAX: Duration = Duration::from_secs(15);
 
 /// Reads the inventory of one stack.
 #[derive(Clone, Copy)]
@@ -55,25 +55,43 @@ impl InventoryReader<'_> {
     /// cluster, before anything is concluded from it. `is_outdated` is true after a restore of etcd, because objects that were
     /// deleted since exist again, and if objects were found that the inventory lacks. `must_exist` is true if there was one
     /// before, or the stack is to be removed.
-    pub async fn read(&self, is_outdated: bool, must_exist: bool) -> Result<ReadInventory, PassError> {
+    /// `doubted` is the inventory before it was lost, if this process knows it: what it has applied once is not created again.
+    pub async fn read(
+        &self,
+        is_outdated: bool,
+        must_exist: bool,
+        doubted: Option<&Inventory>,
+    ) -> Result<ReadInventory, PassError> {
         let Self { cluster, stack, .. } = *self;
         let (mut inventory, completeness) = load_inventory(cluster, stack).await?;
-        let is_searched = match completeness {
+        let is_known = match completeness {
             Completeness::Complete => is_outdated,
             Completeness::Partial => true,
-            Completeness::Missing => {
-                must_exist || self.is_known_stack().await || self.former_stacks.contains(cluster, stack).await?
-            }
+            Completeness::Missing => must_exist || self.is_known_stack().await,
         };
+        let is_former =
+            !is_known && completeness == Completeness::Missing && self.former_stacks.contains(cluster, stack).await?;
+        let is_searched = is_known || is_former;
         if is_searched {
-            let FoundObjects { entries, errors } = find_stack_objects(cluster, stack, None).await?;
-            // Nothing may be concluded from an inventory without the objects of a kind.
-            errors.into_iter().next().map_or(Ok(()), Err)?;
+            // This agent never had the inventory of a former stack: the stack does not wait for an API group that does not respond.
+            let limit = is_former.then_some(SEARCH_MAX);
+            let FoundObjects { entries, errors } = find_stack_objects(cluster, stack, limit).await?;
+            for error in &errors {
+                if is_former {
+                    tracing::warn!("stack {stack}: the search of the cluster leaves out a kind: {error}");
+                }
+            }
+            // Otherwise nothing may be concluded from an inventory without the objects of a kind.
+            errors.into_iter().find(|_| !is_former).map_or(Ok(()), Err)?;
             for entry in entries {
                 if inventory.get(&entry.key).is_none() {
                     inventory.insert(entry);
                 }
             }
+        }
+        if completeness == Completeness::Missing {
+            let once = doubted.into_iter().flat_map(Inventory::entries).filter(|entry| entry.once.is_some());
+            once.for_each(|entry| inventory.insert(entry.clone()));
         }
         let is_rebuilt = is_searched && (!inventory.is_empty() || completeness == Completeness::Partial);
         Ok(ReadInventory { inventory, is_searched, is_rebuilt, is_lost: completeness != Completeness::Complete })
@@ -105,8 +123,7 @@ impl InventoryReader<'_> {
     /// because the inventory may well be right: a removal must not wait for an API group that does not respond. Fails if
     /// nothing could be searched.
     pub async fn find_forgotten(&self, inventory: &mut Inventory) -> Result<bool, PassError> {
-        let FoundObjects { entries, errors } =
-            find_stack_objects(self.cluster, self.stack, Some(LAST_SEARCH_MAX)).await?;
+        let FoundObjects { entries, errors } = find_stack_objects(self.cluster, self.stack, Some(SEARCH_MAX)).await?;
         for error in errors {
             tracing::warn!("stack {}: the last search of the removal leaves out a kind: {error}", self.stack);
         }

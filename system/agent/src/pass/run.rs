@@ -288,11 +288,11 @@ impl Pass<'_> {
     async fn fill_cache(&self, cache: &mut PassCache) -> Result<(), PassError> {
         let reader = self.inventory_reader();
         if std::mem::take(&mut cache.is_inventory_doubtful) {
-            cache.inventory = None;
+            cache.doubted = cache.inventory.take();
         }
         let must_exist = cache.had_inventory || self.revision.is_deletion_marker;
         let read = match cache.inventory {
-            None => Some(reader.read(cache.is_restored, must_exist).await?),
+            None => Some(reader.read(cache.is_restored, must_exist, cache.doubted.as_ref()).await?),
             Some(_) => None,
         };
         let resolved = self.resolve(cache).await;
@@ -305,6 +305,7 @@ impl Pass<'_> {
             let applied =
                 applied.filter(|desired| self.is_reported == Some(true) && desired.revision == self.revision.id);
             cache.inventory = Some(reader.store(read, applied).await?);
+            cache.doubted = None;
             (cache.had_inventory, cache.is_restored) = (true, false);
         }
         resolved

@@ -192,7 +192,6 @@ impl Deleter<'_> {
                 return Err(DeleteError::ContainsDeclared { key: key.clone(), declared, stack });
             }
             Content::Foreign { objects, kept } => (objects, kept),
-            Content::Unknown if self.approved.is_none() => return Ok(HasContent(false)),
             Content::Unknown => return Err(DeleteError::ContentUnknown(key.clone())),
         };
         let has_content = HasContent(!foreign.is_empty());

@@ -60,7 +60,7 @@ impl ActError {
     /// Adds the failures of objects that were not written to those of writes.
     #[must_use]
     pub(super) fn with_postponed(mut self, postponed: Vec<ClusterError>) -> Self {
-        if let Self::Write(errors) = &mut self {
+        if let Self::Write(errors) | Self::Invalid(errors) = &mut self {
             errors.extend(postponed);
         }
         self
@@ -116,8 +116,8 @@ pub enum DeleteError {
     Changed(Arc<ObjectKey>),
     /// A CRD of which no version is served.
     #[error(
-        "{0} is kept: no version of it is served, so that its custom resources cannot be listed; serve one, or set \
-         sindri.dev/brake to off"
+        "{0} is kept: no version of it is served, so that its custom resources cannot be listed; serve one, or \
+         delete the CRD yourself"
     )]
     ContentUnknown(Arc<ObjectKey>),
     /// An object that a stack declares or owns would be deleted with it.

@@ -106,7 +106,10 @@ impl Writer<'_> {
                 of_stage.push(next);
             }
             self.check_not_interrupted()?;
-            let mut valid = self.validate_deferred(of_stage, &mut postponed).await?;
+            let mut valid = match self.validate_deferred(of_stage, &mut postponed).await {
+                Ok(valid) => valid,
+                Err(error) => return Err(error.with_postponed(postponed)),
+            };
             if !postponed.is_empty() {
                 // A Job that is applied once, and an object that would be deleted and created again, may need what is missing.
                 valid.retain(|prepared| prepared.replaced_uid.is_none() && prepared.write.created_once().is_none());
@@ -134,6 +137,8 @@ impl Writer<'_> {
             let validated = if prepared.is_deferred { self.validate_patiently(&prepared).await } else { Ok(None) };
             (prepared, validated)
         };
+        // An object of an earlier stage is missing, and may be the reason of a rejection.
+        let lacks_objects = !postponed.is_empty();
         let (mut valid, mut invalid) = (Vec::with_capacity(writes.len()), Vec::new());
         for (mut prepared, validated) in run_concurrently(writes, validate).await {
             match validated {
@@ -143,7 +148,7 @@ impl Writer<'_> {
                     valid.push(prepared);
                 }
                 Err(error) if ends_pass(&error) => return Err(error.into()),
-                Err(error) if is_unrelated(&error) => postponed.push(error),
+                Err(error) if is_unrelated(&error) || lacks_objects => postponed.push(error),
                 Err(error) => invalid.push(error),
             }
         }
