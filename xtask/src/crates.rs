@@ -1,8 +1,10 @@
-//! The crates that others can depend on: each can be packaged, and has no dependency with an exact version.
+//! The crates that others can depend on: each can be packaged, and has no dependency with an exact version. And the fuzz targets,
+//! which are no members of the workspace: their lock files are current.
 
 use std::path::Path;
 
 use crate::counts::Counts;
+use crate::fuzz;
 use crate::packages::succeed;
 use crate::process::{Run, target};
 use crate::release::version;
@@ -17,6 +19,7 @@ const BYTES_MAX: u64 = 10 * 1024 * 1024;
 pub fn test() -> Result<Counts, String> {
     let names = CRATES.iter().flat_map(|name| ["--package", name]);
     succeed(Run::cargo().args(["package", "--quiet", "--no-verify", "--allow-dirty"]).args(names))?;
+    fuzz::check_lock_files()?;
     let mut counts = Counts::default();
     for name in CRATES {
         let findings = check_package(name)?;

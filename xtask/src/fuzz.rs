@@ -55,6 +55,20 @@ pub fn run_all(seconds: u32) -> Result<bool, String> {
     Ok(codes.iter().all(|code| *code == 0))
 }
 
+/// Fails if the lock file of a fuzz target is not that of its crates, for example after one of them got a dependency.
+pub fn check_lock_files() -> Result<(), String> {
+    Subject::ALL.into_iter().try_for_each(|subject| {
+        let metadata = Run::cargo().directory(root().join(subject.project()));
+        let (code, output) = metadata.args(["metadata", "--locked", "--format-version", "1"]).captured()?;
+        let project = subject.project();
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(format!("{project}/Cargo.lock: {}", output.lines().last().unwrap_or_default()))
+        }
+    })
+}
+
 /// Builds a fuzz target and runs it. Inputs that crash it and the corpus are kept below `target/fuzz`.
 pub fn run(subject: Subject, seconds: u32) -> Result<u8, String> {
     tools::require_compiler()?;
