@@ -119,7 +119,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "crates",
-        about: "the crates that others can depend on can be packaged",
+        about: "the crates that others can depend on can be packaged, and fuzz targets be built",
         is_nightly: false,
         needs: Needs::Nothing,
         order: Order::Waits,
@@ -191,7 +191,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "determinism",
-        about: "every scenario on both engines: the same seed gives the same trace",
+        about: "scenarios on both engines: the same seed gives the same trace",
         is_nightly: false,
         needs: Needs::Binaries(&["sindri-sim"]),
         order: Order::Computes,
@@ -289,22 +289,22 @@ fn random_worlds(all: bool) -> Result<Counts, String> {
     check(Run::built("sindri-sim").args(["sim", "--worlds", count, "--memory-max", memory]))
 }
 
-/// Seeds per scenario whose traces are compared on each engine.
-const TRACES: [&str; 2] = ["2", "1"];
-/// Seeds per scenario and engine whose traces the nightly command compares.
-const NIGHTLY_TRACES: &str = "4";
+/// Scenarios whose traces are compared on each engine: seeds per scenario, and the share of the scenarios.
+const TRACES: [[&str; 2]; 2] = [["2", "1/2"], ["1", "1/4"]];
+/// The same of the nightly command.
+const NIGHTLY_TRACES: [[&str; 2]; 2] = [["4", "1/1"]; 2];
 
 fn determinism(all: bool) -> Result<Counts, String> {
-    let compare = |engine, seeds| {
+    let compare = |engine, [seeds, share]: [&str; 2]| {
         let run = Run::built("sindri-sim").args(["sim", "--determinism", "--root"]).arg(root());
-        check(run.args(["--engine", engine, "--seeds", seeds]))
+        check(run.args(["--engine", engine, "--seeds", seeds, "--shard", share]))
     };
-    let [fast, turmoil] = if all { [NIGHTLY_TRACES; 2] } else { TRACES };
+    let [fast, turmoil] = if all { NIGHTLY_TRACES } else { TRACES };
     Ok(compare("fast", fast)?.and(&compare("turmoil", turmoil)?))
 }
 
 /// Seeds per scenario, of which the first is the scenario as it is written.
-const SEEDS: &str = "5";
+const SEEDS: &str = "3";
 const NIGHTLY_SEEDS: &str = "100";
 
 /// Minutes of random worlds for each planted bug.

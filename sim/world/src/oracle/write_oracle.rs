@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::Value;
-use sindri_agent::{AGENT_NAMESPACE, CHECKSUM_ANNOTATION, INVENTORY_LABEL, PRUNE_ANNOTATION, STACK_ANNOTATION};
+use sindri_agent::{
+    AGENT_NAMESPACE, CHECKSUM_ANNOTATION, INVENTORY_LABEL, PRUNE_ANNOTATION, STACK_ANNOTATION, STACK_LABEL,
+};
 use sindri_apiserver::{Actor, StoredKey, Timestamp, Write};
 use sindri_model::{ObjectKey, RevisionId};
 
@@ -75,6 +77,8 @@ pub struct WriteOracle {
     pub suspects: Vec<SuspectDeletion>,
     /// Deleted CRDs, by the group and kind that they defined.
     deleted_crds: BTreeMap<(String, String), ObjectKey>,
+    /// Ids of the stacks whose inventories other clients deleted.
+    lost_inventories: BTreeSet<String>,
     /// States of each object of a bundle, oldest first.
     history: BTreeMap<ObjectKey, Vec<State>>,
 }
@@ -146,7 +150,9 @@ impl WriteOracle {
 
     /// Records objects that are not the agent's.
     fn record_foreign(&mut self, write: &Write, key: &ObjectKey) {
-        if write.before.is_some() {
+        if let Some(before) = &write.before {
+            let stack = before["metadata"]["labels"][INVENTORY_LABEL].as_str().filter(|_| write.after.is_none());
+            self.lost_inventories.extend(stack.map(str::to_owned));
             return;
         }
         self.foreign_since.insert(write.uid.clone(), write.at);
@@ -327,6 +333,13 @@ impl WriteOracle {
         }
     }
 
+    /// Returns true if other clients deleted both traces of an object: its ownership label, and the inventory of its stack.
+    fn is_untraceable(&self, key: &ObjectKey, object: &Value, expected: &ExpectedState) -> bool {
+        let is_lost = |stack: &ExpectedStack| self.lost_inventories.contains(&stack.id.to_string());
+        let mut stacks = expected.stacks.values().filter(|stack| stack.has_ever_declared(key));
+        object["metadata"]["labels"][STACK_LABEL].is_null() && stacks.any(is_lost)
+    }
+
     /// Lists the objects that the agent created and that no stack declares any more, and the inventories of stacks
     /// that are gone. A stack in `failing` keeps the objects of its earlier revisions.
     pub fn list_leaks<'a>(
@@ -364,7 +377,11 @@ impl WriteOracle {
                 let has_no_owner = annotations[STACK_ANNOTATION].is_null();
                 let is_kept = is_prune_disabled(object)
                     || has_no_owner && expected.stacks.values().any(|stack| stack.may_release(&key));
-                self.created.contains_key(&uid(object)) && !is_declared && !is_needed && !is_kept
+                self.created.contains_key(&uid(object))
+                    && !is_declared
+                    && !is_needed
+                    && !is_kept
+                    && !self.is_untraceable(&key, object, expected)
             })
             .map(|(key, _)| from_stored_key(key))
             .collect()
@@ -451,5 +468,36 @@ mod tests {
             let violation = judge_delete_of_a_namespace(listed).expect_err("it was deleted with the namespace");
             assert_eq!(violation.oracle, "nothing-foreign-touched", "{listed:?}");
         }
+    }
+
+    /// Returns the leaks after the agent created an object that the newest revision does not declare, and another client deleted the
+    /// inventory.
+    fn list_leaks_without_inventory(labels: &Value) -> Vec<ObjectKey> {
+        let text =
+            |name: &str| format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default}}}}");
+        let mut stack = ExpectedStack::new(STACK.parse().expect("a valid id"));
+        for (name, second) in [("a", 1), ("b", 3)] {
+            let revision = SubmittedRevision::from_bundle(&text(name), at(second));
+            stack.instructions.push(ExpectedInstruction::Submit(revision));
+        }
+        stack.target("east", TargetReason::Id);
+        let mut expected = ExpectedState::default();
+        expected.stacks.insert("shop".to_owned(), stack);
+        let agent = Actor::Client { user_agent: "sindri-agent/1".to_owned(), field_manager: String::new() };
+        let person = Actor::Client { user_agent: "kubectl/1".to_owned(), field_manager: String::new() };
+        let object = json!({"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default", "uid": "uid of ConfigMap", "labels": labels}});
+        let inventory = json!({"kind": "ConfigMap", "metadata": {"name": "inventory-x", "namespace": "sindri-system", "labels": {INVENTORY_LABEL: STACK}}});
+        let mut oracle = WriteOracle::new("east");
+        let created = write(2, agent, &object, false);
+        for write in [&created, &write(4, person, &inventory, true)] {
+            oracle.judge(write, &expected, |_: &StoredKey, _| None).expect("no violation");
+        }
+        oracle.list_leaks([(&*created.key, &object)].into_iter(), &expected, &BTreeSet::new())
+    }
+
+    #[test]
+    fn an_object_that_lost_its_label_and_its_inventory_is_no_leak() {
+        assert_eq!(list_leaks_without_inventory(&json!({})), []);
+        assert_eq!(list_leaks_without_inventory(&json!({STACK_LABEL: STACK})).len(), 1, "its label leads to it");
     }
 }

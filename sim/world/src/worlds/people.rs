@@ -62,7 +62,7 @@ pub fn act_on(rng: &mut SeededRng, stack: &RandomStack, object: &str, cluster: &
         Action::CreateForeign => {
             let name = format!("person-{}", choose(rng, &["a", "b"]));
             let namespace = *choose(rng, &NAMESPACES);
-            create(cluster, &name, namespace)
+            create_foreign(cluster, &name, namespace)
         }
         Action::CreateDeclaredName => return create_declared_name(cluster, object).into_iter().collect(),
         // A client that knows nothing of the stack has an object of the same name.
@@ -80,7 +80,7 @@ pub fn act_on(rng: &mut SeededRng, stack: &RandomStack, object: &str, cluster: &
 /// Makes the step that creates the object of a key, if it is a ConfigMap.
 fn create_declared_name(cluster: &str, object: &str) -> Option<Step> {
     let (namespace, name) = object.strip_prefix("ConfigMap ")?.split_once('/')?;
-    Some(create(cluster, name, namespace))
+    Some(create_foreign(cluster, name, namespace))
 }
 
 fn choose_edit(rng: &mut SeededRng, object: &str) -> Value {
@@ -93,7 +93,8 @@ fn choose_edit(rng: &mut SeededRng, object: &str) -> Value {
     }
 }
 
-fn create(cluster: &str, name: &str, namespace: &str) -> Step {
+/// Makes the step that creates a ConfigMap of a person.
+pub fn create_foreign(cluster: &str, name: &str, namespace: &str) -> Step {
     let yaml = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": namespace, "labels": {PERSON_LABEL: "person"}},

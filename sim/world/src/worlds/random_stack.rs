@@ -69,6 +69,20 @@ impl RandomStack {
         self.documents.iter().find(|document| write_key(document) == key).cloned()
     }
 
+    /// Makes the text of a revision in which pruning keeps an object.
+    pub fn keep_object(&mut self, key: &str) -> String {
+        let kept = self.documents.iter_mut().filter(|document| write_key(document) == key);
+        kept.for_each(|document| document["metadata"]["annotations"][PRUNE_ANNOTATION] = json!("disabled"));
+        let text = join_documents(&self.documents);
+        self.texts.push(text.clone());
+        text
+    }
+
+    /// Returns the text of its newest revision.
+    pub fn newest_text(&self) -> Option<String> {
+        self.texts.last().cloned()
+    }
+
     /// Makes the text of a revision with one document more.
     pub fn add_document(&mut self, document: Value) -> String {
         let key = write_key(&document);

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+use sindri_model::policy::REMOVAL_ANNOTATION;
+
 use super::operators::{submit_next, submit_text, submit_without};
-use super::people::{Action, act_on};
-use super::pools::{choose, choose_weighted};
+use super::people::{Action, act_on, create_foreign};
+use super::pools::{NAMESPACES, choose, choose_weighted};
 use super::random_stack::RandomStack;
 use crate::rng::SeededRng;
-use crate::scenario::{ClusterFault, ClusterRef, Fleet, Span, StackRef, Step, replica_name};
+use crate::scenario::{ClusterFault, ClusterRef, Fleet, Span, StackAnnotation, StackRef, Step, replica_name};
 
 #[derive(Clone, Copy)]
 enum Sequence {
@@ -21,14 +24,26 @@ enum Sequence {
     DroppedWhileHeld,
     /// An object moves to another stack.
     Moved,
+    /// An object that pruning keeps is dropped.
+    DroppedAndKept,
+    /// A stack is deleted whose removal keeps its objects.
+    DeletedAndKept,
+    /// A namespace is dropped in which a person has created an object.
+    DroppedAroundForeign,
+    /// An object is dropped, and declared again while the agent deletes it.
+    DroppedForAMoment,
 }
 
-const WEIGHTS: [(u64, Sequence); 5] = [
+const WEIGHTS: [(u64, Sequence); 9] = [
     (3, Sequence::ChangedWhileAway),
     (2, Sequence::KilledDuringPass),
     (2, Sequence::DroppedWhileDenied),
     (1, Sequence::DroppedWhileHeld),
     (2, Sequence::Moved),
+    (2, Sequence::DroppedAndKept),
+    (1, Sequence::DeletedAndKept),
+    (2, Sequence::DroppedAroundForeign),
+    (2, Sequence::DroppedForAMoment),
 ];
 
 /// Makes the steps of a sequence about the stack of this index, which was submitted before.
@@ -70,7 +85,44 @@ pub fn make_sequence(rng: &mut SeededRng, stacks: &mut [RandomStack], index: usi
             [held, vec![wait(rng, 1, 5_000)], dropped, vec![wait(rng, 10_000, 60_000)]].concat()
         }
         Sequence::Moved => move_object(rng, stacks, index, &object),
+        Sequence::DroppedAndKept => {
+            let stack = &mut stacks[index];
+            let text = stack.keep_object(&object);
+            let kept = submit_text(stack, text);
+            let applying = wait(rng, 1_000, 40_000);
+            [vec![kept, applying], drop_or_delete(rng, stack, &object)].concat()
+        }
+        Sequence::DeletedAndKept => {
+            let stack = stacks[index].name.to_owned();
+            let (key, value) = (REMOVAL_ANNOTATION.to_owned(), Some("release".to_owned()));
+            let annotated = Step::Annotate(StackAnnotation { stack: stack.clone(), key, value });
+            vec![annotated, wait(rng, 1_000, 40_000), Step::Delete(StackRef { stack })]
+        }
+        Sequence::DroppedAroundForeign => drop_around_foreign(rng, &mut stacks[index], &cluster),
+        Sequence::DroppedForAMoment => {
+            let stack = &mut stacks[index];
+            let Some(text) = stack.newest_text() else { return Vec::new() };
+            let Some(dropped) = submit_without(stack, &object) else { return Vec::new() };
+            vec![dropped, wait(rng, 1, 300), submit_text(stack, text)]
+        }
     }
+}
+
+/// Lets a person create an object in a namespace of a stack, which then drops it.
+fn drop_around_foreign(rng: &mut SeededRng, stack: &mut RandomStack, cluster: &str) -> Vec<Step> {
+    let namespace = NAMESPACES[1];
+    let declared =
+        stack.add_document(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
+    let declared = submit_text(stack, declared);
+    let (applying, deleting) = (wait(rng, 1_000, 40_000), wait(rng, 1, 3_000));
+    let created = create_foreign(cluster, "person-c", namespace);
+    let dropped = drop_or_delete(rng, stack, &format!("Namespace {namespace}"));
+    // Before the next revision, or while the agent deletes.
+    let dropped = match rng.chance(1, 2) {
+        true => [vec![created, deleting], dropped].concat(),
+        false => [dropped, vec![deleting, created]].concat(),
+    };
+    [vec![declared, applying], dropped].concat()
 }
 
 /// Lets another stack declare an object, and this one drop it. Sometimes the other stack comes last.

@@ -50,8 +50,8 @@ pub struct SimFlags {
     /// Fail if this process has needed more memory than this.
     #[arg(long, value_name = "MB", requires = "worlds")]
     pub memory_max: Option<u64>,
-    /// Run only this share of the worlds, so that N machines run all of them.
-    #[arg(long, value_name = "I/N", requires = "worlds")]
+    /// Run only this share of the worlds or scenarios, so that N machines run all of them.
+    #[arg(long, value_name = "I/N", conflicts_with = "scenario")]
     pub shard: Option<Shard>,
     /// Add up the results of --worlds --json in this directory.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["worlds", "scenario", "kill_at", "determinism", "coverage", "list"])]

@@ -27,7 +27,7 @@ use report::Report;
 use serde_json::Value;
 use sindri_world::engine::EngineKind;
 use sindri_world::run::{self, RunRequest};
-use sindri_world::scenario::Library;
+use sindri_world::scenario::{Library, Scenario};
 use worlds::Plan;
 
 /// A run allocates for every request of every host; a quarter of its time went into the system's allocator.
@@ -97,7 +97,7 @@ fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
     }
     let library = read_library(&flags.root)?;
     let chosen = match &flags.scenario {
-        None => library.scenarios.clone(),
+        None => choose_scenarios(&library, flags),
         Some(name) => {
             let scenario = library.find(name).cloned();
             vec![scenario.ok_or_else(|| format!("there is no scenario {name:?}; --list shows all"))?]
@@ -132,6 +132,13 @@ fn run_simulation(flags: &SimFlags) -> Result<bool, String> {
     write_result(flags, &result)?;
     write_report(flags, &description, &summary.report)?;
     Ok(is_green)
+}
+
+/// Returns the scenarios of the chosen share.
+fn choose_scenarios(library: &Library, flags: &SimFlags) -> Vec<Scenario> {
+    let is_chosen = |number: u64| flags.shard.is_none_or(|shard| shard.contains(number));
+    let chosen = (0..).zip(&library.scenarios).filter(|(number, _)| is_chosen(*number));
+    chosen.map(|(_, scenario)| scenario.clone()).collect()
 }
 
 fn write_result(flags: &SimFlags, result: &Value) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Worlds on several machines: each runs one shard of the seeds, and the results are merged.
+//! Worlds and scenarios on several machines: each runs one shard, and the results of worlds are merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// One of several equal shares of the seeds; on the command line `I/N`.
+/// One of several equal shares of the seeds or scenarios; on the command line `I/N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// Number of this share, from 1.
@@ -17,9 +17,9 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Returns true if a seed belongs to this share.
-    pub fn contains(self, seed: u64) -> bool {
-        seed % self.count == self.index - 1
+    /// Returns true if a seed, or the position of a scenario, belongs to this share.
+    pub fn contains(self, number: u64) -> bool {
+        number % self.count == self.index - 1
     }
 }
 
