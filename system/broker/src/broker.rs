@@ -18,7 +18,9 @@ use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::offload::{Offload, RunOnThread};
 use crate::oidc::OidcProvider;
+use crate::permits::Permits;
 use crate::quotas::{QuotaUsage, Quotas};
+use crate::rates::Rates;
 use crate::readiness::Readiness;
 use crate::request_id::RequestIds;
 use crate::retention::Retention;
@@ -32,6 +34,12 @@ use crate::webhooks::{DecryptionError, WebhookSettings};
 
 /// Default limit on the body of a request.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Limit on the large bodies of requests that are in memory at the same time, in KiB.
+const BODIES_KIB_MAX: u32 = 256 * 1024;
+/// Limit on the large bodies of one holder of a key, in KiB.
+const BODIES_OF_HOLDER_KIB_MAX: u32 = 32 * 1024;
+/// Limit on the large target states that are sent to one agent at the same time. An agent polls once at a time.
+const POLLS_OF_AGENT_MAX: u32 = 4;
 
 /// Limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +105,13 @@ pub struct BrokerState {
     pub(crate) bundle_cipher: Option<BundleCipher>,
     live: RwLock<LiveSettings>,
     pub(crate) quota_usage: QuotaUsage,
+    pub(crate) request_rates: Rates,
+    pub(crate) submission_rates: Rates,
     pub(crate) list_permits: ListPermits,
+    /// For the large bodies of requests, in KiB.
+    pub(crate) body_permits: Permits,
+    /// For the large target states that are being sent.
+    pub(crate) poll_permits: Permits,
     reload: Option<Reload>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) metrics: Arc<Metrics>,
@@ -153,7 +167,11 @@ impl Broker {
                 bundle_cipher: None,
                 live: RwLock::default(),
                 quota_usage: QuotaUsage::default(),
+                request_rates: Rates::default(),
+                submission_rates: Rates::default(),
                 list_permits: ListPermits::default(),
+                body_permits: Permits::new(BODIES_KIB_MAX, BODIES_OF_HOLDER_KIB_MAX),
+                poll_permits: Permits::new(u32::MAX, POLLS_OF_AGENT_MAX),
                 reload: None,
                 trusted_proxies: TrustedProxies::default(),
                 metrics,

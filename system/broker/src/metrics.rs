@@ -57,7 +57,7 @@ pub(crate) enum CloseReason {
     SlowResponse,
     /// The TLS handshake failed or did not end in time.
     Handshake,
-    /// The peer has too many connections.
+    /// A new connection of the same peer needed the place.
     ManyOfPeer,
     /// A trusted proxy did not name its client.
     ProxyHeader,

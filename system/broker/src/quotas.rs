@@ -21,6 +21,8 @@ pub struct Quotas {
     pub revision_bytes: Option<u64>,
     /// Submissions of revisions in a minute.
     pub submissions_per_minute: Option<u32>,
+    /// Requests in a minute, of each agent too.
+    pub requests_per_minute: Option<u32>,
 }
 
 /// A limit that a request would exceed.
@@ -55,18 +57,10 @@ impl Quotas {
 const USAGE_TIME: Duration = Duration::from_secs(60);
 /// Limit on the generators in memory. When it is reached they are forgotten.
 const GENERATORS_MAX: usize = 10_000;
-const MINUTE: Duration = Duration::from_secs(60);
 
+/// Usage by generator, and the time at which it was read.
 #[derive(Debug, Default)]
-struct State {
-    usage: BTreeMap<GeneratorId, (Instant, GeneratorUsage)>,
-    /// Submissions that a generator may still send, and the time of that number.
-    submissions: BTreeMap<GeneratorId, (Instant, f64)>,
-}
-
-/// Usage by generator.
-#[derive(Debug, Default)]
-pub(crate) struct QuotaUsage(Mutex<State>);
+pub(crate) struct QuotaUsage(Mutex<BTreeMap<GeneratorId, (Instant, GeneratorUsage)>>);
 
 impl QuotaUsage {
     /// Adds to the usage of a generator. Fails with `None` if the usage must be read from the store first.
@@ -77,8 +71,8 @@ impl QuotaUsage {
         quotas: &Quotas,
         now: Instant,
     ) -> Result<(), Option<ExceededQuota>> {
-        let mut state = self.lock();
-        let (read_at, usage) = state.usage.get_mut(&generator).ok_or(None)?;
+        let mut generators = self.lock();
+        let (read_at, usage) = generators.get_mut(&generator).ok_or(None)?;
         if now.duration_since(*read_at) >= USAGE_TIME {
             return Err(None);
         }
@@ -90,38 +84,15 @@ impl QuotaUsage {
 
     /// Sets the usage of a generator as the store has it.
     pub(crate) fn set(&self, generator: GeneratorId, usage: GeneratorUsage, now: Instant) {
-        let mut state = self.lock();
-        if state.usage.len() >= GENERATORS_MAX {
-            state.usage.clear();
+        let mut generators = self.lock();
+        if generators.len() >= GENERATORS_MAX {
+            generators.clear();
         }
-        state.usage.insert(generator, (now, usage));
+        generators.insert(generator, (now, usage));
     }
 
-    /// Counts a submission; fails with the time to wait if the generator has sent too many. A generator that was silent for
-    /// a minute may send all of them at once.
-    pub(crate) fn count_submission(
-        &self,
-        generator: GeneratorId,
-        per_minute: u32,
-        now: Instant,
-    ) -> Result<(), Duration> {
-        let mut state = self.lock();
-        if state.submissions.len() >= GENERATORS_MAX {
-            state.submissions.clear();
-        }
-        let limit = f64::from(per_minute.max(1));
-        let (time, left) = state.submissions.entry(generator).or_insert((now, limit));
-        let regained = now.duration_since(*time).as_secs_f64() / MINUTE.as_secs_f64() * limit;
-        (*time, *left) = (now, (*left + regained).min(limit));
-        if *left < 1.0 {
-            return Err(MINUTE.mul_f64((1.0 - *left) / limit));
-        }
-        *left -= 1.0;
-        Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No operation leaves the state half changed, so a poisoned lock is safe to use.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<GeneratorId, (Instant, GeneratorUsage)>> {
+        // No operation leaves the map half changed, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,19 +131,5 @@ mod tests {
         assert_eq!(quotas.check(used(5, 0), used(0, 1)), Ok(()));
         assert_eq!(quotas.check(used(5, 5), used(0, 1)), Err(ExceededQuota::RevisionBytes(1)));
         assert!(!Quotas { submissions_per_minute: Some(1), ..Quotas::default() }.limits_usage());
-    }
-
-    #[test]
-    fn submissions_are_regained_evenly() {
-        let (usage, start) = (QuotaUsage::default(), Instant::now());
-        let send = |byte, time| usage.count_submission(generator(byte), 2, time);
-        assert_eq!((send(1, start), send(1, start)), (Ok(()), Ok(())));
-        assert_eq!(send(1, start), Err(Duration::from_secs(30)));
-        assert_eq!(send(2, start), Ok(()), "another generator");
-        assert_eq!(send(1, start + Duration::from_secs(30)), Ok(()));
-        assert!(send(1, start + Duration::from_secs(30)).is_err());
-        let later = start + Duration::from_secs(3_600);
-        assert_eq!((send(1, later), send(1, later)), (Ok(()), Ok(())));
-        assert!(send(1, later).is_err(), "no more than the limit is saved");
     }
 }

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use sindri_model::Problem;
-use sindri_model::wire::OTHER_LEADER_CODE;
+use sindri_model::wire::{AGENT_INACTIVE_CODE, OTHER_LEADER_CODE};
 use thiserror::Error;
 
 use crate::connection_failure::ConnectionFailure;
@@ -72,6 +72,11 @@ impl ClientError {
             Self::Rejected { status, .. } => Some(*status),
             Self::Unreachable { .. } | Self::Malformed { .. } => None,
         }
+    }
+
+    /// Returns true if the broker rejected the request because the agent is inactive.
+    pub fn is_agent_inactive(&self) -> bool {
+        matches!(self, Self::Rejected { problem, .. } if problem.code == AGENT_INACTIVE_CODE)
     }
 
     /// Returns true if the broker rejected a report because another process of the agent is the leader.

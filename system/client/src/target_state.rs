@@ -130,7 +130,14 @@ impl Client {
         if let Some(newest) = proposals {
             call = call.with_header(HeaderName::from_static(PROPOSALS_HEADER), HeaderValue::from(newest.0));
         }
-        let response = self.send(&call).await?;
+        let response = match self.send(&call).await {
+            // It was deactivated since its last poll, and does not get the target state.
+            Err(error) if error.is_agent_inactive() && (etag.is_some() || status.is_some()) => {
+                let status = Some(AgentStatus::Inactive);
+                return Ok(without_proposals(TargetStateResponse::Unchanged { status }));
+            }
+            sent => sent?,
+        };
         let state = match response.status {
             StatusCode::OK => match self.broker_kind.observe(response.headers.contains_key(EPOCH_HEADER)) {
                 BrokerKind::Published => self.fetch_published_target_state(agent).await,

@@ -12,6 +12,8 @@ pub const LABEL_CHARS_MAX: usize = 64;
 pub const ANNOTATION_KEY_CHARS_MAX: usize = 253;
 /// Characters of the value of an annotation.
 pub const ANNOTATION_VALUE_CHARS_MAX: usize = 4096;
+/// Maximum number of agents in each list of a request that changes a suspension.
+pub const SUSPENSION_AGENTS_MAX: usize = 4096;
 /// Characters of the type of an event.
 pub const EVENT_TYPE_CHARS_MAX: usize = 50;
 /// Characters of the status of an event.

@@ -2,6 +2,7 @@
 //!
 //! The broker rejects an annotation whose value cannot be parsed, and an agent writes nothing of a stack that has one.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::ignored_fields::{IGNORE_ANNOTATION, IgnoredFields};
@@ -65,6 +66,7 @@ impl Suspension {
             Self::Agents(names) => names,
         };
         names.extend_from_slice(suspended);
+        let resumed: BTreeSet<&String> = resumed.iter().collect();
         names.retain(|name| !resumed.contains(name));
         names.sort();
         names.dedup();

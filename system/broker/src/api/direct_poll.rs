@@ -16,11 +16,12 @@ use tokio::time::Instant;
 
 use super::http::authentication::{ActorLabel, Credentials};
 use super::http::compression::{accepts_gzip, compress_response};
+use super::http::request_limits::count_request;
 use super::http::request_log::record_response;
 use super::resources::poll::{Poll, respond_to_poll};
 use super::resources::target_state::AgentHeaders;
 use crate::broker::Broker;
-use crate::store::KeyHolder;
+use crate::store::{KeyAccess, KeyHolder};
 
 const BEFORE_ID: &str = "/api/v1/agents/";
 const AFTER_ID: &str = "/target-state";
@@ -50,7 +51,9 @@ impl<'a> DirectPoll<'a> {
         };
         let client = peer.map(|peer| broker.trusted_proxies.client_address(peer, &head.headers));
         let credentials = Credentials::parse(head.headers.get(AUTHORIZATION)?, client)?;
-        if credentials.find_cached(broker)?.holder != KeyHolder::Agent(agent) {
+        let key = credentials.find_cached(broker)?;
+        let is_allowed = key.holder == KeyHolder::Agent(agent) && key.access == KeyAccess::Full;
+        if !is_allowed || count_request(broker, key.holder).is_err() {
             return None;
         }
         Some(Self {

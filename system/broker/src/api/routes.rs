@@ -126,7 +126,8 @@ fn agent_routes() -> Vec<Route> {
             "read_target_state",
             "Returns the target state of the agent; with mode=incremental pages of what the agent has not confirmed",
             target_state::read,
-        ),
+        )
+        .for_active_agents(),
         get(
             "/agents/{id}/policies",
             ADMIN_AGENT,
@@ -166,6 +167,7 @@ fn agent_routes() -> Vec<Route> {
             "Replaces the key of the agent and returns the new one",
             keys::rotate_agent_key,
         )
+        .for_active_agents()
         .with_errors(&[409]),
     ]
 }
@@ -265,7 +267,8 @@ fn agent_detail_routes() -> Vec<Route> {
             "list_proposals",
             "Lists the oldest proposals that the agent has not answered",
             proposals::list,
-        ),
+        )
+        .for_active_agents(),
         put(
             "/agents/{id}/proposals/{proposal_id}/plan",
             AGENT,
@@ -280,6 +283,7 @@ fn agent_detail_routes() -> Vec<Route> {
             "Acquires deliveries that the agent sends; they are reserved for it for one minute",
             webhook_deliveries::acquire,
         )
+        .for_active_agents()
         .changing(),
         post(
             "/webhook-deliveries/{id}/result",
@@ -334,6 +338,7 @@ fn generator_routes() -> Vec<Route> {
             "Registers an agent with the generator",
             generators::register,
         )
+        .for_active_agents()
         .with_errors(&[409])
         .denying(Denial::Forbidden),
         delete(
@@ -343,6 +348,7 @@ fn generator_routes() -> Vec<Route> {
             "Removes a registration",
             generators::unregister,
         )
+        .for_active_agents()
         .denying(Denial::Forbidden),
         get(
             "/generators/{id}/registered-agents",
@@ -437,7 +443,8 @@ fn stack_routes() -> Vec<Route> {
             "read_deployment_object",
             "Returns one revision; an agent may read revisions of stacks that are or were assigned to it",
             revisions::read,
-        ),
+        )
+        .for_active_agents(),
         get(
             "/deployment-objects/{id}/health",
             ADMIN,

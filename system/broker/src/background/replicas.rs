@@ -26,9 +26,7 @@ impl Broker {
                 Err(_) => sleep(RETRY_AFTER).await,
             }
         };
-        self.memory.target_states.invalidate_all();
-        self.memory.keys.invalidate();
-        self.memory.people.invalidate();
+        self.memory.apply_changes(&[StoreChange::Epoch, StoreChange::Keys]);
         loop {
             // If the store cannot wait for notifications, it is queried at this interval.
             if self.store.await_remote_change().await.is_err() {

@@ -46,7 +46,7 @@ impl KeyCache {
         Some(key)
     }
 
-    /// Clears the cache, because keys were removed, or a generator was activated or deactivated.
+    /// Clears the cache, because keys were removed, or a holder was activated or deactivated.
     pub(crate) fn invalidate(&self) {
         let mut state = self.lock();
         state.generation += 1;

@@ -40,15 +40,17 @@ pub(crate) struct Memory {
 impl Memory {
     /// Drops the entries that have changed and wakes the requests that wait for them.
     pub(crate) fn apply_changes(&self, changes: &[StoreChange]) {
+        // First: a poll that the change of its agent wakes checks its key again.
+        if changes.contains(&StoreChange::Keys) {
+            self.keys.invalidate();
+            self.people.invalidate();
+        }
         for change in changes {
             match change {
                 StoreChange::TargetState(agent, _) | StoreChange::Proposal(agent) => {
                     self.target_states.invalidate(*agent);
                 }
-                StoreChange::Keys => {
-                    self.keys.invalidate();
-                    self.people.invalidate();
-                }
+                StoreChange::Keys => {}
                 StoreChange::Deliveries => self.deliveries.notify_one(),
                 StoreChange::Epoch => self.target_states.invalidate_all(),
             }

@@ -14,18 +14,20 @@ use super::settings;
 use super::tls_files::TlsPair;
 
 /// Settings that take effect without a restart.
-const LIVE: [&Setting; 6] = [
+const LIVE: [&Setting; 7] = [
     &settings::RETENTION_EVENTS_DAYS,
     &settings::RETENTION_AUDIT_DAYS,
     &settings::RETENTION_REVISIONS_DAYS,
     &settings::QUOTAS_STACKS,
     &settings::QUOTAS_REVISION_BYTES,
     &settings::QUOTAS_SUBMISSIONS_PER_MINUTE,
+    &settings::QUOTAS_REQUESTS_PER_MINUTE,
 ];
 
 /// Reads the settings that can change while the broker runs.
 pub fn read_live_settings(config: &Config) -> LiveSettings {
     let limit = |setting| Some(config.count(setting) as u64).filter(|limit| *limit > 0);
+    let rate = |setting| limit(setting).map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
     let days = |setting| limit(setting).map(|days| Duration::from_secs(days * 24 * 60 * 60));
     LiveSettings {
         retention: Retention {
@@ -36,8 +38,8 @@ pub fn read_live_settings(config: &Config) -> LiveSettings {
         quotas: Quotas {
             stacks: limit(&settings::QUOTAS_STACKS),
             revision_bytes: limit(&settings::QUOTAS_REVISION_BYTES),
-            submissions_per_minute: limit(&settings::QUOTAS_SUBMISSIONS_PER_MINUTE)
-                .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+            submissions_per_minute: rate(&settings::QUOTAS_SUBMISSIONS_PER_MINUTE),
+            requests_per_minute: rate(&settings::QUOTAS_REQUESTS_PER_MINUTE),
         },
     }
 }
@@ -63,11 +65,12 @@ impl Reloader {
     /// Reads the settings and the certificate again, replaces those in use where that is possible, and returns the changes. If
     /// one is invalid, nothing changes.
     pub fn reload(&self, broker: &Broker) -> Result<Vec<ConfigChange>, String> {
+        // Before the file is read: of two requests the one that reads the newer file is the last that changes the settings.
+        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let config = read(&self.arguments).map_err(|error| error.to_string())?;
         if let Some(tls) = &self.tls {
             tls.reload().map_err(|error| error.to_string())?;
         }
-        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let compare = |setting: &&Setting| {
             let is_live = LIVE.iter().any(|live| live.key == setting.key);
             compare(if is_live { &applied } else { &self.started }, &config, setting, is_live)

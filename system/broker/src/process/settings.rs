@@ -240,6 +240,16 @@ pub const QUOTAS_SUBMISSIONS_PER_MINUTE: Setting = Setting {
         "Maximum number of revisions that each generator submits in a minute; 0 means no limit",
     )
 };
+/// Quota of requests.
+pub const QUOTAS_REQUESTS_PER_MINUTE: Setting = Setting {
+    default: Some("0"),
+    ..Setting::plain(
+        "quotas.requests_per_minute",
+        "quotas-requests-per-minute",
+        SettingType::Count(0, 1_000_000),
+        "Maximum number of requests of each agent and generator in a minute; 0 means no limit",
+    )
+};
 /// Allows webhooks to private addresses.
 pub const WEBHOOKS_ALLOW_PRIVATE_TARGETS: Setting = Setting {
     default: Some("false"),
@@ -354,6 +364,7 @@ pub static PROGRAM: Program = Program {
         &QUOTAS_STACKS,
         &QUOTAS_REVISION_BYTES,
         &QUOTAS_SUBMISSIONS_PER_MINUTE,
+        &QUOTAS_REQUESTS_PER_MINUTE,
         &OIDC_ISSUER,
         &OIDC_AUDIENCE,
         &OIDC_ROLE_CLAIM,

@@ -28,7 +28,7 @@ use super::peers::PeerConnections;
 use super::proxy_protocol::read_client_address;
 use super::room::Place;
 use crate::api::DirectPoll;
-use crate::api::http::connection_info::{BodyTimeoutFlag, KeyAcceptedFlag, PeerAddress};
+use crate::api::http::connection_info::{BodyTimeoutFlag, CloseConnection, KeyAcceptedFlag, PeerAddress};
 use crate::broker::Broker;
 use crate::metrics::{CloseReason, Metrics};
 
@@ -51,6 +51,7 @@ pub(super) struct ServerContext {
 struct Client {
     address: Option<IpAddr>,
     key_accepted: KeyAcceptedFlag,
+    close: CloseConnection,
 }
 
 /// Serves a connection until it ends or has to make room for another one.
@@ -64,11 +65,11 @@ pub(super) async fn serve_in_place<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let key_accepted = place.key_accepted.clone();
+    let flags = (place.key_accepted.clone(), CloseConnection(place.close.clone()));
     tokio::select! {
         biased; // The order does not matter: the connection ends in both cases.
         () = place.close.cancelled() => context.metrics.record_closed_connection(CloseReason::NoRoom),
-        () = serve_connection(stream, peer, tls, &context, shutdown, key_accepted) => {}
+        () = serve_connection(stream, peer, tls, &context, shutdown, flags) => {}
     }
 }
 
@@ -79,7 +80,7 @@ async fn serve_connection<S>(
     tls: Option<TlsAcceptor>,
     context: &ServerContext,
     shutdown: CancellationToken,
-    key_accepted: KeyAcceptedFlag,
+    (key_accepted, close): (KeyAcceptedFlag, CloseConnection),
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -101,15 +102,21 @@ async fn serve_connection<S>(
     };
     // The connections of a proxy are those of many clients.
     let counted = client.or(peer.filter(|_| !is_proxy));
-    let Some(_counted) = context.peers.open(counted, context.limits.connections_per_peer_max) else {
-        return context.metrics.record_closed_connection(CloseReason::ManyOfPeer);
-    };
+    let place_of_peer = context.peers.enter(counted, context.limits.connections_per_peer_max, key_accepted.clone());
     let _open = context.metrics.open_connection();
-    let client = Client { address: client.or(peer), key_accepted };
-    match tls {
-        None => serve_http(stream, client, context, shutdown).await,
-        // Boxed: a connection without TLS would have room for one with TLS, and thousands wait.
-        Some(tls) => Box::pin(serve_encrypted(stream, tls, client, context, shutdown)).await,
+    let client = Client { address: client.or(peer), key_accepted, close };
+    let make_room = place_of_peer.close();
+    let served = async {
+        match tls {
+            None => serve_http(stream, client, context, shutdown).await,
+            // Boxed: a connection without TLS would have room for one with TLS, and thousands wait.
+            Some(tls) => Box::pin(serve_encrypted(stream, tls, client, context, shutdown)).await,
+        }
+    };
+    tokio::select! {
+        biased; // The order does not matter: the connection ends in both cases.
+        () = make_room.cancelled() => context.metrics.record_closed_connection(CloseReason::ManyOfPeer),
+        () = served => {}
     }
 }
 
@@ -201,6 +208,7 @@ fn respond<'a>(
 fn into_request(context: &ServerContext, client: &Client, mut head: Parts, incoming: Incoming) -> Request<Body> {
     head.extensions.insert(PeerAddress(client.address));
     head.extensions.insert(client.key_accepted.clone());
+    head.extensions.insert(client.close.clone());
     let body = if incoming.is_end_stream() {
         Body::empty()
     } else {

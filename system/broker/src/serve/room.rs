@@ -51,9 +51,10 @@ impl Room {
         Self { places_max, state: Arc::default() }
     }
 
-    /// Returns a place for a new connection, for which another one may have to end.
-    pub(super) fn enter(&self) -> Place {
-        let (key_accepted, close) = (KeyAcceptedFlag::default(), CancellationToken::new());
+    /// Returns a place for a new connection, for which another one may have to end. `key_accepted` is the flag of the
+    /// connection.
+    pub(super) fn enter(&self, key_accepted: KeyAcceptedFlag) -> Place {
+        let close = CancellationToken::new();
         let mut state = self.lock();
         if state.is_full(self.places_max) {
             state.make_room(self.places_max.saturating_sub(self.places_max.div_ceil(PLACES_PER_FREE_ONE)));
@@ -68,6 +69,12 @@ impl Room {
     /// Returns true if the next connection needs the place of another one.
     pub(super) fn is_full(&self) -> bool {
         self.lock().is_full(self.places_max)
+    }
+
+    /// Returns true if there is no connection.
+    pub(super) fn is_empty(&self) -> bool {
+        let state = self.lock();
+        state.open.is_empty() && state.kept.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -118,12 +125,16 @@ mod tests {
     #[test]
     fn the_oldest_connection_without_a_key_makes_room() {
         let room = Room::new(3);
-        let mut places = vec![room.enter(), room.enter(), room.enter()];
+        let mut places = vec![
+            room.enter(KeyAcceptedFlag::default()),
+            room.enter(KeyAcceptedFlag::default()),
+            room.enter(KeyAcceptedFlag::default()),
+        ];
         places[0].key_accepted.set();
-        places.push(room.enter());
+        places.push(room.enter(KeyAcceptedFlag::default()));
         assert_eq!(closed(&places), [false, true, false, false]);
         drop(places.remove(1));
-        places.push(room.enter());
+        places.push(room.enter(KeyAcceptedFlag::default()));
         assert_eq!(closed(&places), [false, true, false, false], "the third is the oldest now");
         assert_eq!(count(&room), 3);
     }
@@ -131,9 +142,13 @@ mod tests {
     #[test]
     fn connections_with_keys_leave_room_for_probes() {
         let room = Room::new(128);
-        let agents: Vec<Place> = std::iter::repeat_with(|| room.enter()).take(128).collect();
+        let agents: Vec<Place> = std::iter::repeat_with(|| room.enter(KeyAcceptedFlag::default())).take(128).collect();
         agents.iter().for_each(|agent| agent.key_accepted.set());
-        let probes = [room.enter(), room.enter(), room.enter()];
+        let probes = [
+            room.enter(KeyAcceptedFlag::default()),
+            room.enter(KeyAcceptedFlag::default()),
+            room.enter(KeyAcceptedFlag::default()),
+        ];
         assert_eq!(closed(&agents).iter().filter(|closed| **closed).count(), 2, "two places");
         assert_eq!(closed(&probes), [true, false, false], "probes have these places from then on");
         drop((agents, probes));

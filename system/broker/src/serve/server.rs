@@ -15,6 +15,7 @@ use super::connection::{ServerContext, serve_in_place};
 use super::limits::Limits;
 use super::peers::PeerConnections;
 use super::room::Room;
+use crate::api::http::connection_info::KeyAcceptedFlag;
 use crate::api::router;
 use crate::broker::Broker;
 use crate::metrics::Metrics;
@@ -99,7 +100,7 @@ where
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => log_panic(ended),
             (stream, peer) = listener.accept() => {
-                let (tls, was_full, place) = (options.tls.as_ref().map(Tls::acceptor), room.is_full(), room.enter());
+                let (tls, was_full, place) = (options.tls.as_ref().map(Tls::acceptor), room.is_full(), room.enter(KeyAcceptedFlag::default()));
                 connections.spawn(serve_in_place(stream, peer.ip(), tls, context.clone(), stopping.clone(), place));
                 if !was_full && room.is_full() {
                     report_full(&metrics, &mut warned_at);

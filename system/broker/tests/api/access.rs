@@ -340,6 +340,7 @@ impl World {
             (_, path) if path.ends_with("/rotate-pak") => json!({"grace_seconds": 60}),
             ("POST", "/agents") => json!({"name": "north", "cluster_name": "c"}),
             ("PUT", "/agents/{id}") => json!({"name": "east"}),
+            ("PATCH", "/stacks/{id}/suspension") => json!({"suspend": ["east"], "resume": ["west"]}),
             ("POST", "/agents/{id}/annotations") => json!({"agent_id": agent, "key": "k", "value": "v"}),
             ("PUT", path) if path.ends_with("/annotations/{key}") => json!({"value": "v"}),
             ("POST", "/agents/{id}/events") => event(agent, &self.revision, "FAILURE"),

@@ -263,27 +263,26 @@ async fn wrong_keys_from_one_address_are_throttled_and_valid_ones_are_not() {
 }
 
 #[tokio::test]
-async fn connections_of_one_peer_are_limited_and_an_ended_one_makes_room() {
-    let server = TestServer::new(Limits { connections_per_peer_max: 2, ..Limits::default() }).await;
-    let (mut one, mut two) = (server.connect().await, server.connect().await);
-    for open in [&mut one, &mut two] {
-        open.send(HEALTH).await;
-        assert_eq!(open.read_response().await.0, 200);
+async fn at_the_limit_of_a_peer_its_oldest_connection_without_a_key_is_closed() {
+    let server = TestServer::new(Limits { connections_per_peer_max: 3, ..Limits::default() }).await;
+    let whoami = post("/api/v1/auth/pak", &server.admin, 0);
+    let (mut agent, mut silent) = (server.connect().await, server.connect().await);
+    agent.send(&whoami).await;
+    assert_eq!(agent.read_response().await.0, 200);
+    silent.send(HEALTH).await;
+    assert_eq!(silent.read_response().await.0, 200);
+    let mut others = Vec::new();
+    for _ in 0..4 {
+        let mut next = server.connect().await;
+        next.send(&whoami).await;
+        assert_eq!(next.read_response().await.0, 200, "clients without a key do not shut out those with one");
+        others.push(server.connect().await);
     }
-    server.connect().await.expect_close().await;
-    one.send(HEALTH).await;
-    assert_eq!(one.read_response().await.0, 200, "open connections are not affected");
-    drop(two);
-    let replaced = async {
-        loop {
-            let mut next = server.connect().await;
-            next.send(HEALTH).await;
-            if next.0.read_u8().await.is_ok() {
-                break;
-            }
-        }
-    };
-    with_timeout(replaced).await;
+    silent.expect_close().await;
+    agent.send(HEALTH).await;
+    assert_eq!(agent.read_response().await.0, 200);
+    let (_, metrics) = server.request(&get("/metrics", "-")).await;
+    assert!(metrics.contains("reason=\"many_of_peer\""), "{metrics}");
 }
 
 /// Starts a server behind a proxy on this machine.
@@ -326,6 +325,7 @@ async fn the_connections_of_each_client_of_a_proxy_are_limited() {
     };
     let mut first = open("192.0.2.1").await;
     assert_eq!(first.read_response().await.0, 200);
-    open("192.0.2.1").await.expect_close().await;
+    assert_eq!(open("192.0.2.1").await.read_response().await.0, 200);
+    first.expect_close().await;
     assert_eq!(open("192.0.2.2").await.read_response().await.0, 200);
 }

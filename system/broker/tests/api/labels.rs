@@ -183,3 +183,14 @@ async fn a_policy_is_valid_and_outlives_the_deletion_of_its_stack() {
         json!({"sindri.dev/ignore": "/spec/replicas", "sindri.dev/removal": "release"})
     );
 }
+
+#[tokio::test]
+async fn a_suspension_names_a_limited_number_of_agents() {
+    let fleet = Fleet::new().await;
+    let path = format!("/stacks/{}/suspension", fleet.stack);
+    for list in ["suspend", "resume"] {
+        let change = json!({list: vec!["a"; 4097]});
+        let refused = fleet.api.call(&fleet.generator.1, http::Method::PATCH, &path, Some(&change)).await;
+        assert_eq!(refused.expect_error(400), "too_many_agents", "{list}");
+    }
+}

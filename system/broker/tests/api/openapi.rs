@@ -19,7 +19,7 @@ fn the_committed_document_is_the_generated_one() {
     }
     let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
     let is_current = committed == text;
-    assert!(is_current, "docs/openapi.json is old: UPDATE=1 cargo test --release -p sindri-broker --test api openapi");
+    assert!(is_current, "docs/openapi.json is old: UPDATE=1 cargo test --workspace --test api openapi");
 }
 
 /// Returns true if the file is to be written instead of compared.

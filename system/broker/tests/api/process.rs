@@ -223,6 +223,7 @@ retention.revisions_days        365                       default
 quotas.stacks                   0                         default
 quotas.revision_bytes           0                         default
 quotas.submissions_per_minute   0                         default
+quotas.requests_per_minute      0                         default
 oidc.issuer                     -                         default
 oidc.audience                   -                         default
 oidc.role_claim                 roles                     default

@@ -69,3 +69,22 @@ async fn a_generator_submits_at_most_its_quota_in_a_minute() {
     submit(&api, &api.admin, &stack, 10).await.expect_status(201);
     api.get(&shop.1, "/stacks").await.expect_status(200);
 }
+
+#[tokio::test]
+async fn an_agent_or_a_generator_sends_at_most_its_quota_of_requests_in_a_minute() {
+    let api = Api::with_quotas(Quotas { requests_per_minute: Some(4), ..Quotas::default() }).await;
+    let shop = api.create_generator("shop").await;
+    let agent = api.create_agent("east", &[&shop.0]).await;
+    let poll = format!("/agents/{}/target-state", agent.0);
+    for (key, path) in [(&shop.1, "/stacks"), (&agent.1, poll.as_str())] {
+        for _ in 0..4 {
+            api.get(key, path).await.expect_status(200);
+        }
+        let refused = api.get(key, path).await;
+        assert!((10..=16).contains(&refused.header("retry-after").parse().unwrap()));
+        expect_message(refused, 429, "rate_limited", "4 requests per minute (quotas.requests_per_minute)");
+    }
+    for _ in 0..10 {
+        api.get(&api.admin, "/stacks").await.expect_status(200);
+    }
+}

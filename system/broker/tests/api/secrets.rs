@@ -11,7 +11,7 @@ use crate::process::{PROGRAM, ready, stop};
 /// The secret that must not appear.
 const SECRET: &str = "open-sesame";
 /// Limit on the files of the broker in units of 512 bytes, which simulates a full disk.
-const FILE_BLOCKS: &str = "2000";
+const FILE_BLOCKS: &str = "4000";
 
 /// Starts a broker with limited file sizes and the log level trace.
 fn start_on_a_small_disk(directory: &Path) -> (Child, String) {

@@ -4,7 +4,7 @@ use sindri_broker::{AuditFilter, ListScope};
 use sindri_model::wire::EventStatus::Success;
 use sindri_model::{AgentId, RevisionId, StackId};
 
-use crate::support::{ALL, World, contracts, write_context};
+use crate::support::{ALL, World, contracts, run_sql, write_context};
 
 contracts!(
     an_unconfirmed_removal_passes_to_the_successor,
@@ -145,4 +145,20 @@ async fn a_second_replacement_takes_over_from_the_first(world: World) {
     let filter = AuditFilter { action: Some("agent.created".to_owned()), limit: 100, ..AuditFilter::default() };
     let log = format!("{:?}", world.store.list_audit_log(filter).await.unwrap());
     assert!(log.contains("took_over") && log.contains(&first.to_string()), "{log}");
+}
+
+#[tokio::test]
+async fn a_report_that_arrived_during_the_deletion_of_an_agent_does_not_keep_its_name() {
+    let Some(world) = World::postgres().await else { return };
+    let (first, [stack]) = received(&world, ["web"]).await;
+    let name = world.store.get_agent(first).await.unwrap().name;
+    world.store.delete_agent(write_context(), first).await.unwrap();
+    let late = format!(
+        "INSERT INTO stack_status (agent_id, stack_id, revision_id, sequence, conditions)
+         SELECT '{first}', '{stack}', id, sequence, '[]' FROM revisions LIMIT 1"
+    );
+    run_sql(world.url.as_ref().unwrap(), &late).await;
+    let second = world.add_agent(&name, &[]).await.unwrap();
+    world.store.delete_stack(write_context(), stack).await.unwrap();
+    world.only_removal(second).await;
 }

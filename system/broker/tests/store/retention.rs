@@ -4,35 +4,37 @@ use sindri_broker::{
     AuditFilter, DeliveryFilter, Heartbeat, ListScope, RetentionCutoffs, SqliteStore, StoreError, WriteContext,
 };
 use sindri_model::wire::{
-    AgentEvent, ApprovalRequest, ApprovalState, DeploymentObjectHealthUpdate, EventStatus, HealthStatus,
-    HealthStatusUpdate,
+    Admin, AdminRole, AgentEvent, ApprovalRequest, ApprovalState, DeploymentObjectHealthUpdate, EventStatus,
+    HealthStatus, HealthStatusUpdate,
 };
-use sindri_model::{AgentId, RevisionId};
+use sindri_model::{AdminId, AgentId, RevisionId};
 
 use crate::deliveries;
-use crate::support::{ALL, World, at, contracts, event, revision, write_context, write_context_with_key};
+use crate::support::{ALL, World, at, contracts, entropy, event, key, revision, write_context, write_context_with_key};
 
 contracts!(
     records_of_superseded_revisions_are_deleted_and_those_of_target_states_stay,
     a_purge_deletes_at_most_its_limit_of_each_kind,
     of_the_reports_about_a_newest_revision_the_last_stays,
     a_message_that_is_not_delivered_is_abandoned,
+    what_was_deleted_is_forgotten_when_no_agent_has_to_remove_it,
+    a_person_who_was_deleted_stays_locked_out,
 );
 
 /// Every table, and what keeps it small.
 const BOUNDS: [(&str, &str); 28] = [
-    ("admins", "administrators that were created"),
+    ("admins", "administrators, and retention of deleted ones"),
     ("agent_annotations", "agents, each with its annotations"),
     ("agent_labels", "agents, each with its labels"),
-    ("agents", "agents that were created"),
+    ("agents", "agents, and retention of deleted ones"),
     ("approvals", "retention: one per agent and newest revision, and those that are pending"),
-    ("assignments", "agents times stacks"),
+    ("assignments", "agents times stacks, and retention of removed ones"),
     ("audit", "retention"),
     ("changes", "kinds of changes"),
     ("deliveries", "retention: those of seven days, and 1,000 completed ones per subscription"),
     ("events", "retention: one per agent and revision of a target state"),
     ("facts", "kinds of facts"),
-    ("generators", "generators that were created"),
+    ("generators", "generators, and retention of deleted ones"),
     ("health", "retention: agents times newest revisions"),
     ("keys", "two per holder"),
     ("meta", "kinds of numbers"),
@@ -45,7 +47,7 @@ const BOUNDS: [(&str, &str); 28] = [
     ("stack_annotations", "stacks, each with its annotations"),
     ("stack_labels", "stacks, each with its labels"),
     ("stack_status", "assignments"),
-    ("stacks", "stacks that were created"),
+    ("stacks", "stacks, and retention of deleted ones that every agent has removed"),
     ("targets", "agents times stacks"),
     ("versions", "agents"),
     ("webhooks", "subscriptions"),
@@ -61,6 +63,23 @@ fn every_table_has_a_bound() {
     let mut tables = connection.prepare(sql).unwrap();
     let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(tables, BOUNDS.map(|(table, _)| table), "a new table needs a bound");
+}
+
+#[tokio::test]
+async fn no_row_stays_of_what_was_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sindri.db").display().to_string();
+    let world = World::sqlite_at(&path);
+    what_was_deleted_is_forgotten_when_no_agent_has_to_remove_it(world).await;
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let count = |table: &str| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let left: Vec<_> = BOUNDS.iter().map(|(table, _)| (*table, count(table))).filter(|(_, rows)| *rows > 0).collect();
+    let settings = ["changes", "facts", "meta", "secrets"];
+    let left: Vec<_> = left.into_iter().filter(|(table, _)| !settings.contains(table)).collect();
+    assert_eq!(left, [], "rows that nothing needs");
 }
 
 async fn of_the_reports_about_a_newest_revision_the_last_stays(world: World) {
@@ -167,6 +186,93 @@ async fn records_of_superseded_revisions_are_deleted_and_those_of_target_states_
     let again = world.store.append_revision(write_context_with_key("a: 1"), revision(web, "a: 1")).await.unwrap();
     assert!(again.sequence_id > revisions[2].sequence_id);
     world.store.record_event(write_context(), event(agent, again.id, EventStatus::Success)).await.unwrap();
+}
+
+async fn what_was_deleted_is_forgotten_when_no_agent_has_to_remove_it(world: World) {
+    let [one, two] = world.add_agents().await;
+    let (web, gone) = (world.add_stack("web").await, world.add_stack("gone").await);
+    for (agent, stack) in [(one, web), (one, gone), (two, gone)] {
+        world.target(agent, stack).await.unwrap();
+    }
+    world.annotate_stack(gone, "sindri.dev/drift", "detect").await;
+    let kept = world.submit(web).await;
+    world.submit(gone).await;
+    for agent in [one, two] {
+        for (revision, _) in world.poll(agent).await {
+            world.report(agent, revision, EventStatus::Success).await.unwrap();
+            report_health(&world, agent, revision).await;
+        }
+    }
+    world.store.delete_stack(write_context(), gone).await.unwrap();
+    let marker = world.only_removal(two).await;
+    world.poll(one).await;
+    world.report(one, marker, EventStatus::Success).await.unwrap();
+    let purge = async || while world.store.purge(everything(), 100).await.unwrap() > 0 {};
+    let events = async || {
+        let events = world.store.list_events(ListScope::All, ALL).await.unwrap();
+        events.into_iter().map(|event| (event.agent_id, event.deployment_object_id)).collect::<Vec<_>>()
+    };
+    purge().await;
+    assert_eq!(world.only_removal(two).await, marker, "however long it is away");
+    assert_eq!(world.store.get_revision(marker).await.unwrap().revision.stack_id, gone);
+    // Its deletion tells that nothing is left to remove.
+    world.store.delete_agent(write_context(), two).await.unwrap();
+    purge().await;
+    let missing = world.store.get_revision(marker).await;
+    assert!(matches!(missing, Err(StoreError::NotFound { .. })), "{missing:?}");
+    assert_eq!(events().await, [(one, kept.id)]);
+    assert_eq!(world.poll(one).await, [(kept.id, false)]);
+    // The agent never comes back, so that its last report is of no use.
+    world.store.delete_agent(write_context(), one).await.unwrap();
+    world.store.delete_generator(write_context(), world.generator).await.unwrap();
+    purge().await;
+    assert_eq!(events().await, []);
+    let missing = world.store.get_revision(kept.id).await;
+    assert!(matches!(missing, Err(StoreError::NotFound { .. })), "{missing:?}");
+}
+
+async fn a_person_who_was_deleted_stays_locked_out(world: World) {
+    world.add_agents::<0>().await;
+    let admin = |name: &str| Admin {
+        id: AdminId::generate(&entropy()),
+        created_at: at(0),
+        name: name.to_owned(),
+        role: AdminRole::Admin,
+        key_expires_at: None,
+    };
+    world.store.create_admin(write_context(), admin("first"), key()).await.unwrap();
+    let (bob, other) = (admin("oidc:bob"), admin("other"));
+    assert!(world.store.record_person(write_context(), bob.clone()).await.unwrap());
+    world.store.create_admin(write_context(), other.clone(), key()).await.unwrap();
+    for deleted in [bob.id, other.id] {
+        world.store.delete_admin(write_context(), deleted).await.unwrap();
+    }
+    while world.store.purge(everything(), 100).await.unwrap() > 0 {}
+    assert!(!world.store.record_person(write_context(), bob).await.unwrap(), "the record is still there");
+    assert!(world.store.record_person(write_context(), other).await.unwrap(), "it was forgotten");
+}
+
+/// A stack is targeted again while its old assignment is purged.
+#[tokio::test]
+async fn a_stack_that_is_targeted_again_during_a_purge_stays_assigned() {
+    let Some(world) = World::postgres().await else { return };
+    let agents = world.add_agents::<20>().await;
+    let stack = world.add_stack("web").await;
+    world.submit(stack).await;
+    for agent in agents {
+        world.target(agent, stack).await.unwrap();
+        world.poll(agent).await;
+        world.store.remove_target(write_context(), agent, stack).await.unwrap();
+        let removal = world.only_removal(agent).await;
+        world.report(agent, removal, EventStatus::Success).await.unwrap();
+    }
+    let target = async { futures_util::future::join_all(agents.map(|agent| world.target(agent, stack))).await };
+    let purge = async { while world.store.purge(everything(), 100).await.unwrap() > 0 {} };
+    let (targeted, ()) = tokio::join!(target, purge);
+    assert!(targeted.iter().all(Result::is_ok), "{targeted:?}");
+    for agent in agents {
+        assert_eq!(world.poll(agent).await.len(), 1);
+    }
 }
 
 async fn a_purge_deletes_at_most_its_limit_of_each_kind(world: World) {

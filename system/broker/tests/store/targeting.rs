@@ -11,6 +11,7 @@ contracts!(
     a_shared_label_assigns_a_stack_and_its_removal_unassigns_it,
     a_shared_annotation_assigns_a_stack_and_its_removal_unassigns_it,
     an_annotation_that_is_set_again_or_replaced_keeps_what_still_matches,
+    annotations_with_the_longest_values_match,
     a_value_of_an_annotation_that_is_rejected_changes_nothing,
     labels_need_a_registration_and_targets_survive_its_end,
     an_agent_that_never_received_a_stack_gets_no_removal,
@@ -57,6 +58,21 @@ async fn a_shared_annotation_assigns_a_stack_and_its_removal_unassigns_it(world:
     assert_eq!(world.poll(agent).await, [(revision.id, false)]);
     world.store.remove_stack_annotation(write_context(), stack, "zone".to_owned()).await.unwrap();
     world.only_removal(agent).await;
+}
+
+async fn annotations_with_the_longest_values_match(world: World) {
+    let [agent] = world.add_agents().await;
+    let stack = world.add_stack("web").await;
+    let submitted = world.submit(stack).await;
+    // Other characters each time, so that a database cannot compress the value.
+    let characters = (0..4096_u32).filter_map(|number| char::from_u32(0x4e00 + number * 7919 % 20_000));
+    let (key, value) = ("k".repeat(253), characters.collect::<String>());
+    world.annotate_stack(stack, &key, &value).await;
+    world.annotate_agent(agent, &key, &value[..value.len() - 3]).await;
+    assert_eq!(world.poll(agent).await, []);
+    let (id, agent_id) = (LinkId::generate(&entropy()), agent);
+    world.store.set_agent_annotation(write_context(), AgentAnnotation { id, agent_id, key, value }).await.unwrap();
+    assert_eq!(world.poll(agent).await, [(submitted.id, false)]);
 }
 
 async fn an_annotation_that_is_set_again_or_replaced_keeps_what_still_matches(world: World) {

@@ -12,6 +12,8 @@ pub const PROCESS_HEADER: &str = "sindri-process";
 
 /// Code of the error with which the broker rejects such reports.
 pub const OTHER_LEADER_CODE: &str = "other_leader";
+/// Code of the error with which the broker rejects a request of an agent that was deactivated.
+pub const AGENT_INACTIVE_CODE: &str = "agent_inactive";
 
 /// Header with the status of an agent. In responses to polls and heartbeats it is the status that the broker has
 /// stored; in a poll request it is the status that the agent has last seen.

@@ -44,7 +44,9 @@ pub use generators::{
     AgentGeneratorRegistration, AgentRegistrationBody, CreateGeneratorResponse, Generator, NewGenerator,
     UpdateGeneratorRequest,
 };
-pub use headers::{AGENT_STATUS_HEADER, EPOCH_HEADER, OTHER_LEADER_CODE, PROCESS_HEADER, STRICT_HEADER};
+pub use headers::{
+    AGENT_INACTIVE_CODE, AGENT_STATUS_HEADER, EPOCH_HEADER, OTHER_LEADER_CODE, PROCESS_HEADER, STRICT_HEADER,
+};
 pub use health::{
     DeploymentHealth, DeploymentHealthResponse, DeploymentObjectHealthUpdate, HealthStatus, HealthStatusError,
     HealthStatusUpdate, StackDeploymentHealth, StackHealthResponse,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::StackId;
+#[cfg(feature = "schema")]
+use crate::limits::SUSPENSION_AGENTS_MAX;
 
 /// Prefix of the annotations that agents read.
 pub const POLICY_PREFIX: &str = "sindri.dev/";
@@ -32,9 +34,11 @@ pub struct StackPolicy {
 pub struct SuspensionChange {
     /// Names of the agents on whose clusters the stack is suspended.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(length(max = SUSPENSION_AGENTS_MAX)))]
     pub suspend: Vec<String>,
     /// Names of the agents on whose clusters the stack is written again.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(length(max = SUSPENSION_AGENTS_MAX)))]
     pub resume: Vec<String>,
 }
 

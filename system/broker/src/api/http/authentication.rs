@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
+use hyper::body::Body as _;
 use sindri_model::{AgentId, GeneratorId, Pak};
 use tokio::time::Instant;
 
@@ -19,6 +20,7 @@ use super::denial::Denial;
 use super::error_response::ErrorResponse;
 use super::login_failures::{record_failure, reject_credential, too_many_failures};
 use super::people::identify_person;
+use super::request_limits::{count_request, hold_body};
 use crate::broker::Broker;
 use crate::oidc::is_token;
 use crate::store::{KeyAccess, KeyHolder, LoginFailure, StoreError, StoredKey};
@@ -45,6 +47,13 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
     if let Some(flag) = request.extensions().get::<KeyAcceptedFlag>() {
         flag.set();
     }
+    if let Err(error) = count_request(&broker, actor.holder) {
+        return error.into_response();
+    }
+    let _permit = match hold_body(&broker, actor.holder, request.body().size_hint()).await {
+        Ok(permit) => permit,
+        Err(error) => return error.into_response(),
+    };
     request.extensions_mut().insert(actor);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(label);

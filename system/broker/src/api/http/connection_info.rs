@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use tokio_util::sync::CancellationToken;
 
 use crate::broker::Broker;
 
@@ -22,6 +23,10 @@ pub(crate) async fn find_client(State(broker): State<Broker>, mut request: Reque
     }
     next.run(request).await
 }
+
+/// Closes the connection of a request. Without a connection, as in the simulation, it does nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CloseConnection(pub CancellationToken);
 
 /// Flag of a connection that is set when a key was accepted on it.
 #[derive(Clone, Debug, Default)]

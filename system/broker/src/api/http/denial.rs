@@ -1,10 +1,14 @@
 //! Reasons for which a key does not allow an operation, with the codes that clients of the published API know.
 
+use sindri_model::wire::AGENT_INACTIVE_CODE;
+
 /// Reason for status 403.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denial {
     /// The operation is for the administrator.
     AdminRequired,
+    /// The operation is not for agents that were deactivated.
+    AgentInactive,
     /// The path names another agent than the holder of the key.
     AgentPakMismatch,
     /// The operation is for agents.
@@ -44,6 +48,7 @@ impl Denial {
     pub(crate) fn code_and_message(self) -> (&'static str, &'static str) {
         match self {
             Self::AdminRequired => ("admin_required", "only an administrator may do this"),
+            Self::AgentInactive => (AGENT_INACTIVE_CODE, "this agent is deactivated; an administrator can activate it"),
             Self::AgentPakMismatch => ("agent_pak_mismatch", "only an administrator and this agent may do this"),
             Self::AgentPakRequired => ("agent_pak_required", "only an agent may do this"),
             Self::AgentNotAssociated => {

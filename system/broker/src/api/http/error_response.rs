@@ -61,6 +61,15 @@ impl ErrorResponse {
         Self { retry_after: Some(wait), ..self }
     }
 
+    /// Returns the error of a request that got no permit in time.
+    pub(crate) fn too_many(code: &str, message: &str) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).with_retry_after(Duration::ZERO)
+    }
+
+    pub(crate) fn rate_limited(message: String, wait: Duration) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message).with_retry_after(wait)
+    }
+
     pub(crate) fn unauthorized(message: &str) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }

@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::FromRequestParts;
@@ -18,6 +17,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 
 use super::authentication::Actor;
+use super::connection_info::CloseConnection;
 use super::describe::{DescribeRequest, DescribeResponse, Operation};
 use super::error_response::ErrorResponse;
 use super::pagination::ListResponse;
@@ -25,19 +25,33 @@ use crate::broker::Broker;
 use crate::list_permits::ListPermit;
 
 /// Size from which a list is serialized on another thread.
-const LARGE_BYTES: usize = 64 * 1024;
+pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 /// Size of a part of the body: the connection asks for the next part when it has sent most of those before.
 const PART_BYTES: usize = 64 * 1024;
 
 /// Permit to respond with a list of large records.
 pub(crate) struct LargeList(ListPermit);
 
+/// Request for a [`LargeList`] by a handler that does not always need one.
+pub(crate) struct LargeListRequest {
+    pub actor: Actor,
+    close: CloseConnection,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for LargeListRequest {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
+        let close = parts.extensions.get().cloned().unwrap_or_default();
+        Ok(Self { actor: Actor::from_request_parts(parts, state).await?, close })
+    }
+}
+
 impl FromRequestParts<Broker> for LargeList {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, broker: &Broker) -> Result<Self, ErrorResponse> {
-        let actor = Actor::from_request_parts(parts, broker).await?;
-        Self::acquire(broker, actor).await
+        LargeListRequest::from_request_parts(parts, broker).await?.acquire(broker).await
     }
 }
 
@@ -46,16 +60,21 @@ impl DescribeRequest for LargeList {
     fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
 }
 
-impl LargeList {
-    /// Waits for a permit.
-    pub(crate) async fn acquire(broker: &Broker, actor: Actor) -> Result<Self, ErrorResponse> {
-        broker.list_permits.acquire(actor.holder).await.map(Self).ok_or_else(|| {
-            let message = "too many lists are read at the same time";
-            let error = ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, "too_many_lists", message);
-            error.with_retry_after(Duration::ZERO)
-        })
-    }
+impl DescribeRequest for LargeListRequest {
+    fn describe(_operation: &mut Operation, _schemas: &mut SchemaGenerator) {}
+}
 
+impl LargeListRequest {
+    /// Waits for a permit.
+    pub(crate) async fn acquire(self, broker: &Broker) -> Result<LargeList, ErrorResponse> {
+        let permit = broker.list_permits.acquire(self.actor.holder, self.close.0).await;
+        permit
+            .map(LargeList)
+            .ok_or_else(|| ErrorResponse::too_many("too_many_lists", "too many lists are read at the same time"))
+    }
+}
+
+impl LargeList {
     /// Serializes a list. A large one is serialized on another thread, because it takes milliseconds.
     pub(crate) async fn serialize<B: Serialize + Send + 'static>(
         self,
@@ -95,7 +114,7 @@ pub(crate) struct LargeListResponse<B> {
 
 impl<B> IntoResponse for LargeListResponse<B> {
     fn into_response(self) -> Response {
-        let mut response = Response::new(Body::new(HoldingBody { rest: self.text, _permit: self.permit }));
+        let mut response = Response::new(Body::new(HoldingBody::new(self.text, self.permit)));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(next_link) = self.next_link {
             response.headers_mut().insert(LINK, next_link);
@@ -110,14 +129,20 @@ impl<B: JsonSchema> DescribeResponse for LargeListResponse<B> {
     }
 }
 
-/// A body in small parts, with a permit.
-struct HoldingBody {
+/// A body in small parts, with the permit for it.
+pub(crate) struct HoldingBody<P> {
     /// Data that was not passed on yet.
     rest: Bytes,
-    _permit: ListPermit,
+    _permit: P,
 }
 
-impl HttpBody for HoldingBody {
+impl<P> HoldingBody<P> {
+    pub(crate) fn new(rest: Bytes, permit: P) -> Self {
+        Self { rest, _permit: permit }
+    }
+}
+
+impl<P: Unpin> HttpBody for HoldingBody<P> {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -14,6 +14,7 @@ mod login_failures;
 pub(crate) mod openapi;
 pub(crate) mod pagination;
 mod people;
+pub(crate) mod request_limits;
 pub(crate) mod request_log;
 pub(crate) mod response;
 pub(crate) mod route;

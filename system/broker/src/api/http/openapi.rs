@@ -152,7 +152,8 @@ fn describe_operation(path: &str, route: &Route, schemas: &mut SchemaGenerator) 
 fn describe_roles(route: &Route) -> String {
     let summary = route.summary;
     let Some(roles) = route.role_names() else { return format!("{summary}. No key is needed.") };
-    format!("{summary}. Keys: {}.", roles.join(", "))
+    let condition = if route.needs_active_agent { " An agent that was deactivated is refused." } else { "" };
+    format!("{summary}. Keys: {}.{condition}", roles.join(", "))
 }
 
 /// Returns the parameters in braces in the path, with their schemas.

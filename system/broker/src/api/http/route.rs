@@ -96,6 +96,8 @@ pub(crate) struct Route {
     pub denial: Denial,
     /// True if a key that only reads does not allow it.
     pub changes: bool,
+    /// True if the key of a deactivated agent does not allow it.
+    pub needs_active_agent: bool,
     /// Error statuses beyond those that the types of the handler describe.
     pub other_errors: &'static [u16],
     pub describe: fn(&mut Operation, &mut SchemaGenerator),
@@ -128,6 +130,11 @@ impl Route {
         Self { changes: true, ..self }
     }
 
+    /// Returns the route as one that a deactivated agent may not use.
+    pub(crate) fn for_active_agents(self) -> Self {
+        Self { needs_active_agent: true, ..self }
+    }
+
     /// Returns the names of the keys that the route accepts; `None` if no key is needed.
     pub(crate) fn role_names(&self) -> Option<Vec<&'static str>> {
         let roles = self.roles?;
@@ -137,29 +144,42 @@ impl Route {
 
     /// Returns the path and the handler behind a check of the roles.
     pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<Broker>) {
+        let (denial, changes, needs_active_agent) = (self.denial, self.changes, self.needs_active_agent);
         let handler = match self.roles {
-            Some(roles) => self.handler.route_layer(from_fn_with_state((roles, self.denial, self.changes), check_role)),
+            Some(roles) => {
+                let access = RouteAccess { roles, denial, changes, needs_active_agent };
+                self.handler.route_layer(from_fn_with_state(access, check_access))
+            }
             None => self.handler,
         };
         (self.path, handler)
     }
 }
 
-async fn check_role(
-    State((roles, denial, changes)): State<(Roles, Denial, bool)>,
+/// Keys that a route accepts.
+#[derive(Clone, Copy)]
+struct RouteAccess {
+    roles: Roles,
+    denial: Denial,
+    changes: bool,
+    needs_active_agent: bool,
+}
+
+async fn check_access(
+    State(RouteAccess { roles, denial, changes, needs_active_agent }): State<RouteAccess>,
     actor: Actor,
     request: Request,
     next: Next,
 ) -> Result<Response, ErrorResponse> {
-    match actor.access {
-        KeyAccess::ReadOnly if changes => return Err(Denial::ReadOnlyKey.into()),
-        KeyAccess::Deactivated if changes => return Err(StoreError::GeneratorInactive.into()),
-        _ => {}
-    }
-    let role = match actor.holder {
-        KeyHolder::Admin(_) => Role::Admin,
-        KeyHolder::Agent(_) => Role::Agent,
-        KeyHolder::Generator(_) => Role::Generator,
+    let role = match (actor.holder, actor.access) {
+        (KeyHolder::Admin(_), KeyAccess::ReadOnly) if changes => return Err(Denial::ReadOnlyKey.into()),
+        (KeyHolder::Agent(_), KeyAccess::Deactivated) if needs_active_agent => return Err(Denial::AgentInactive.into()),
+        (KeyHolder::Generator(_), KeyAccess::Deactivated) if changes => {
+            return Err(StoreError::GeneratorInactive.into());
+        }
+        (KeyHolder::Admin(_), _) => Role::Admin,
+        (KeyHolder::Agent(_), _) => Role::Agent,
+        (KeyHolder::Generator(_), _) => Role::Generator,
     };
     if roles.contains(&role) { Ok(next.run(request).await) } else { Err(denial.into()) }
 }
@@ -196,6 +216,7 @@ macro_rules! methods {
                 roles,
                 denial: usual_denial(path, roles),
                 changes: Method::$method != Method::GET,
+                needs_active_agent: false,
                 name,
                 summary,
                 tag: Tag::Process,

@@ -36,6 +36,7 @@ pub(crate) struct AuditParams {
     to: Option<Timestamp>,
     /// Number of entries to skip.
     #[serde(default)]
+    #[schemars(range(min = 0))]
     offset: i64,
 }
 

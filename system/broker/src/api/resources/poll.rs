@@ -18,12 +18,15 @@ use tokio::time::{Instant, timeout_at};
 use super::target_state_body::{is_held, leave_out, serialize_revisions};
 use crate::api::http::authentication::{Credentials, check_freshness};
 use crate::api::http::compression::to_weak_etag;
+use crate::api::http::denial::Denial;
 use crate::api::http::error_response::ErrorResponse;
+use crate::api::http::large_list::{HoldingBody, LARGE_BYTES};
 use crate::api::http::target_version::to_header;
 use crate::broker::Broker;
 use crate::memory::{CachedTargetState, matches_if_none_match};
 use crate::metrics::Metrics;
-use crate::store::TargetState;
+use crate::permits::Permit;
+use crate::store::{KeyAccess, KeyHolder, TargetState};
 
 /// A poll of an agent for its whole target state.
 pub(crate) struct Poll {
@@ -94,8 +97,10 @@ pub(crate) async fn respond_to_poll(broker: &Broker, mut poll: Poll) -> Result<R
             return Ok(not_modified_response(&state));
         }
         drop(waiting);
-        if let Err(error) = Box::pin(wait.credentials.authenticate(broker)).await {
-            return Ok(error.into_response());
+        match Box::pin(wait.credentials.authenticate(broker)).await {
+            Ok(key) if key.access == KeyAccess::Full => {}
+            Ok(_) => return Err(Denial::AgentInactive.into()),
+            Err(error) => return Ok(error.into_response()),
         }
     }
 }
@@ -107,11 +112,18 @@ async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> 
     // A body that was dropped from the cache is read again; if it has changed, so has its ETag.
     let state = if state.body.is_some() { state } else { Box::pin(load_target_state(broker, poll.agent, &[])).await? };
     let whole = state.body.clone().unwrap_or_default();
+    let permit =
+        if whole.len() < LARGE_BYTES { None } else { Some(Box::pin(acquire_permit(broker, poll.agent)).await?) };
     let held = poll.held_revisions();
     let shorter = leave_out(&whole, &state.ranges, held.as_ref(), poll.with_stack_names);
     // The state of the published API, with every bundle, has the strong ETag.
     let is_weak = poll.with_stack_names || state.ranges.iter().any(|revision| is_held(revision, held.as_ref()));
-    let mut response = Response::new(Body::from(shorter.unwrap_or(whole)));
+    let rest = shorter.unwrap_or(whole);
+    let body = match permit {
+        None => Body::from(rest),
+        Some(permit) => Body::new(HoldingBody::new(rest, permit)),
+    };
+    let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let mut response = add_headers(response, &state);
     if let Some(requests) = &state.requests {
@@ -121,6 +133,14 @@ async fn respond_now(broker: &Broker, poll: &Poll, state: CachedTargetState) -> 
         response.headers_mut().insert(ETAG, etag);
     }
     Ok(response)
+}
+
+/// Waits for a permit to send a large target state, which is copied for each response.
+async fn acquire_permit(broker: &Broker, agent: AgentId) -> Result<Permit, ErrorResponse> {
+    let permit = broker.poll_permits.acquire(KeyHolder::Agent(agent), 1).await;
+    permit.ok_or_else(|| {
+        ErrorResponse::too_many("too_many_polls", "too many target states are sent to the agent at the same time")
+    })
 }
 
 /// Returns the agent's target state, from the cache if it is there. On a store of several brokers only a state that the agent

@@ -13,11 +13,10 @@ use crate::store::{GeneratorUsage, KeyHolder};
 /// Counts a submission of a generator; fails if it has sent too many in a minute.
 pub(crate) fn count_submission(broker: &Broker, actor: Actor) -> Result<(), ErrorResponse> {
     let limit = broker.live_settings().quotas.submissions_per_minute;
-    let (Some(limit), KeyHolder::Generator(generator)) = (limit, actor.holder) else { return Ok(()) };
-    broker.quota_usage.count_submission(generator, limit, Instant::now()).map_err(|wait| {
+    let (Some(limit), KeyHolder::Generator(_)) = (limit, actor.holder) else { return Ok(()) };
+    broker.submission_rates.count(actor.holder, limit, Instant::now()).map_err(|wait| {
         let message = format!("a generator may submit {limit} times per minute (quotas.submissions_per_minute)");
-        let error = ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message);
-        error.with_retry_after(wait)
+        ErrorResponse::rate_limited(message, wait)
     })
 }
 

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use sindri_model::StackId;
+use sindri_model::limits::SUSPENSION_AGENTS_MAX;
 use sindri_model::policy::Suspension;
 use sindri_model::wire::{StackSuspension, SuspensionChange};
 
@@ -22,6 +23,10 @@ pub(crate) async fn change(
     JsonBody(change): JsonBody<SuspensionChange>,
 ) -> Result<Json<StackSuspension>, ErrorResponse> {
     load_owned_stack(&broker, actor, stack).await?;
+    if change.suspend.len().max(change.resume.len()) > SUSPENSION_AGENTS_MAX {
+        let message = format!("a request may name {SUSPENSION_AGENTS_MAX} agents in each list");
+        return Err(ErrorResponse::bad_request("too_many_agents", message));
+    }
     change.suspend.iter().chain(&change.resume).try_for_each(|name| check_agent_name("the name of an agent", name))?;
     let suspension = broker.store.change_suspension(context, stack, change).await?;
     Ok(Json(match suspension {

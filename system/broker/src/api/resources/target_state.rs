@@ -26,7 +26,7 @@ use crate::api::http::describe::{
 };
 use crate::api::http::error_response::ErrorResponse;
 use crate::api::http::extract::{PathParams, QueryParams};
-use crate::api::http::large_list::LargeList;
+use crate::api::http::large_list::{LargeList, LargeListRequest};
 use crate::api::http::pagination::{ListParams, ListResponse};
 use crate::api::http::target_version::{describe_target_version, to_header};
 use crate::broker::Broker;
@@ -164,15 +164,17 @@ impl DescribeResponse for PollResponse {
 /// its revisions; a request of the administrator records nothing.
 pub(crate) async fn read(
     State(broker): State<Broker>,
-    actor: Actor,
     PathParams(agent): PathParams<AgentId>,
     QueryParams(params): QueryParams<PollParams>,
     page: ListParams,
+    list: LargeListRequest,
     headers: AgentHeaders,
 ) -> Result<PollResponse, ErrorResponse> {
+    let actor = list.actor;
     actor.check_admin_or_agent(agent)?;
     if actor.is_admin() || params.mode == Mode::Incremental {
-        return uncached_response(&broker, actor, agent, params.mode, page).await.map(PollResponse);
+        let permit = list.acquire(&broker).await?;
+        return uncached_response(&broker, permit, actor, agent, (params.mode, page)).await.map(PollResponse);
     }
     let poll = headers.into_poll(agent, Duration::from_secs(params.wait).min(broker.bounds.wait_max));
     respond_to_poll(&broker, poll).await.map(PollResponse)
@@ -181,12 +183,11 @@ pub(crate) async fn read(
 /// Returns a response that is not cached: to the administrator, or an incremental one.
 async fn uncached_response(
     broker: &Broker,
+    permit: LargeList,
     actor: Actor,
     agent: AgentId,
-    mode: Mode,
-    page: ListParams,
+    (mode, page): (Mode, ListParams),
 ) -> Result<Response, ErrorResponse> {
-    let permit = LargeList::acquire(broker, actor).await?;
     let mut target_state = match (actor.holder, mode) {
         (KeyHolder::Agent(_), Mode::Full) => broker.store.deliver_target_state(agent).await?,
         (KeyHolder::Agent(_), Mode::Incremental) => broker.store.deliver_unapplied(agent, page.page()).await?,

@@ -64,6 +64,7 @@ pub(crate) struct DeliveryParams {
     status: Option<DeliveryStatus>,
     /// Number of deliveries to skip.
     #[serde(default)]
+    #[schemars(range(min = 0))]
     offset: i64,
 }
 

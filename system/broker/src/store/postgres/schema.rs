@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_13.sql"),
     include_str!("schema_14.sql"),
     include_str!("schema_15.sql"),
+    include_str!("schema_16.sql"),
 ];
 /// Key of the advisory lock with which one broker migrates while others wait: an arbitrary number.
 const LOCK: i64 = 0x51_4d_52_49;

@@ -60,7 +60,7 @@ pub enum KeyAccess {
     Full,
     /// Those that change nothing.
     ReadOnly,
-    /// Those that change nothing, because the generator was deactivated.
+    /// Those of a deactivated generator, which change nothing, or of a deactivated agent, which gets no bundles.
     Deactivated,
 }
 

@@ -38,6 +38,8 @@ pub(crate) async fn take_over(
     from: AgentId,
     successor: &Agent,
 ) -> Result<u64, StoreError> {
+    // A report may have arrived while the agent was deleted.
+    execute(session, "DELETE FROM stack_status WHERE agent_id = ?1", values![from]).await?;
     let sql = "UPDATE assignments SET agent_id = ?1, reported = NULL, succeeded = 0, reported_at = NULL,
                  status_sequence = NULL, status_summary = NULL
                WHERE agent_id = ?2 AND received = 1 AND confirmed = 0";

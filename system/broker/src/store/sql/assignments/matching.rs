@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sindri_model::{AgentId, RevisionId, Sequence, StackId};
 
 use crate::store::records::{NewRevision, StoreError, WriteContext};
-use crate::store::sql::shared::session::{Session, execute, execute_batch, fetch_all, fetch_batch, single_column};
+use crate::store::sql::shared::session::{Session, execute, execute_batch, fetch_all, fetch_batch};
 use crate::store::sql::shared::values::{Row, Value, row, values};
 use crate::store::sql::shared::{changes, counter};
 use crate::store::sql::tables::revisions;
@@ -41,6 +41,7 @@ macro_rules! wanted_where {
             " UNION
              SELECT agents.id, stacks.id FROM agent_annotations
                JOIN stack_annotations ON stack_annotations.key = agent_annotations.key
+                 AND substr(stack_annotations.value, 1, 200) = substr(agent_annotations.value, 1, 200)
                  AND stack_annotations.value = agent_annotations.value
                JOIN agents ON agents.id = agent_annotations.agent_id AND agents.deleted_at IS NULL
                JOIN stacks ON stacks.id = stack_annotations.stack_id AND stacks.deleted_at IS NULL
@@ -110,12 +111,15 @@ async fn assign(session: &mut dyn Session, pairs: BTreeSet<Pair>) -> Result<(), 
                DELETE FROM stack_status WHERE (agent_id, stack_id) IN (SELECT agent_id, stack_id FROM batch)";
     execute_batch(session, sql, to_rows(&pairs)).await?;
     let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
+               SELECT batch.agent_id, batch.stack_id FROM batch JOIN stacks ON stacks.id = batch.stack_id
+               WHERE newest IS NOT NULL AND newest_is_marker = 0";
+    let delivered: BTreeSet<Pair> = fetch_batch(session, sql, to_rows(&pairs), read_pair).await?.into_iter().collect();
+    // A statement of its own: joined with stacks, PostgreSQL would look for the assignments by their stacks alone.
+    let sql = "WITH batch (agent_id, stack_id) AS ({TEXT, TEXT})
                UPDATE assignments SET removal = NULL, confirmed = 0
-               WHERE (agent_id, stack_id) IN (
-                 SELECT batch.agent_id, batch.stack_id FROM batch JOIN stacks ON stacks.id = batch.stack_id
-                 WHERE newest IS NOT NULL AND newest_is_marker = 0)
-               RETURNING agent_id";
-    let changed = fetch_batch(session, sql, to_rows(&pairs), single_column).await?;
+               WHERE (agent_id, stack_id) IN (SELECT agent_id, stack_id FROM batch) AND removal IS NOT NULL";
+    execute_batch(session, sql, to_rows(&delivered)).await?;
+    let changed = delivered.into_iter().map(|(agent, _)| agent).collect();
     record_changes(session, changed).await
 }
 

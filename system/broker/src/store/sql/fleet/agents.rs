@@ -78,12 +78,22 @@ pub(crate) async fn update(
     let sql = "UPDATE agents SET name = ?1, cluster_name = ?2, active = ?3, updated_at = ?4 WHERE id = ?5";
     execute(session, sql, values![name, cluster_name, active, context.time, agent]).await?;
     if status != current.status {
+        set_deactivated(session, agent, !active).await?;
         // Ends a waiting poll, like a change of the target state.
         changes::record_target_change_at(session, agent, version).await?;
     }
     let details = json!(changes);
     audit::record(session, &context, "agent.updated", RESOURCE_TYPE, Some(agent.to_string()), Some(details)).await?;
     agents::get(session, agent).await
+}
+
+/// Records whether an agent was deactivated. The first activation of an agent changes nothing that its key allows.
+async fn set_deactivated(session: &mut dyn Session, agent: AgentId, is_deactivated: bool) -> Result<(), StoreError> {
+    let sql = "UPDATE agents SET is_deactivated = ?1 WHERE id = ?2 AND is_deactivated <> ?1";
+    match execute(session, sql, values![is_deactivated, agent]).await? {
+        0 => Ok(()),
+        _ => changes::record_key_change(session).await,
+    }
 }
 
 pub(crate) async fn set_leader(session: &mut dyn Session, agent: AgentId, process: String) -> Result<(), StoreError> {

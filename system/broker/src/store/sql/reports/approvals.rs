@@ -35,15 +35,15 @@ pub(crate) async fn request(
     stack: StackId,
     request: ApprovalRequest,
 ) -> Result<Approval, StoreError> {
-    agents::check_exists(session, agent).await?;
-    let (is_removed, _) = assigned::check_revision(session, agent, stack, request.deployment_object_id).await?;
-    require_that(!is_removed, RecordKind::Stack, stack)?;
+    check_assigned(session, agent, stack, &request).await?;
     let is_open = |approval: &Approval| approval.state != ApprovalState::Superseded;
     if let Some(open) = find_requested(session, agent, stack, &request).await?.filter(is_open) {
         return Ok(open);
     }
     // Locks the counter until the commit, so that approvals become visible in the order of their positions.
     let position = counter::next_number(session).await?;
+    // The agent or the stack may have been deleted meanwhile.
+    check_assigned(session, agent, stack, &request).await?;
     let existing = find_requested(session, agent, stack, &request).await?;
     if let Some(open) = existing.clone().filter(is_open) {
         // Another request was faster.
@@ -57,6 +57,18 @@ pub(crate) async fn request(
     let details = json!({"agent_id": agent, "stack_id": stack, "deployment_object_id": request.deployment_object_id});
     audit::record(session, &context, "approval.requested", RESOURCE_TYPE, Some(id.to_string()), Some(details)).await?;
     get(session, id, None).await
+}
+
+/// Checks that the agent exists and has the revision of its request.
+async fn check_assigned(
+    session: &mut dyn Session,
+    agent: AgentId,
+    stack: StackId,
+    request: &ApprovalRequest,
+) -> Result<(), StoreError> {
+    agents::check_exists(session, agent).await?;
+    let (is_removed, _) = assigned::check_revision(session, agent, stack, request.deployment_object_id).await?;
+    require_that(!is_removed, RecordKind::Stack, stack)
 }
 
 async fn find_requested(

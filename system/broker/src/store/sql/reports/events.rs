@@ -213,9 +213,14 @@ async fn apply_outcomes(
     session: &mut dyn Session,
     outcomes: &[(&AcceptedReport<'_>, EventType)],
 ) -> Result<(), StoreError> {
-    // Before any assignment is locked: changes of target states lock the counter first.
+    // Before any assignment is locked: changes of target states lock the counter first, and then assignments in another order.
     let confirms = |(_, kind): &(&AcceptedReport<'_>, EventType)| *kind == EventType::DeploymentDeleted;
     let version = if outcomes.iter().any(confirms) { Some(counter::next_number(session).await?) } else { None };
+    let assignments: BTreeSet<_> =
+        outcomes.iter().map(|(report, _)| (report.event.agent_id, report.revision.stack)).collect();
+    if version.is_none() && assignments.len() > 1 {
+        counter::lock(session).await?;
+    }
     let mut last: BTreeMap<(AgentId, StackId), &AcceptedReport<'_>> = BTreeMap::new();
     for outcome @ (accepted, _) in outcomes {
         let assignment = (accepted.event.agent_id, accepted.revision.stack);

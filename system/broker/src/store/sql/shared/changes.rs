@@ -15,7 +15,7 @@ use crate::store::records::{ChangesSince, StoreChange, StoreError};
 const KEYS: &str = "keys";
 const EPOCH: &str = "epoch";
 
-/// Records that a key was deleted.
+/// Records that a key was deleted, or allows something else.
 pub(crate) async fn record_key_change(session: &mut dyn Session) -> Result<(), StoreError> {
     record_subject(session, KEYS, StoreChange::Keys).await.map(drop)
 }

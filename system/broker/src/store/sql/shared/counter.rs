@@ -28,6 +28,12 @@ pub(crate) async fn next_numbers(
     Ok((last.0 - count + 1..=last.0).map(Sequence))
 }
 
+/// Locks the counter without taking a number.
+pub(crate) async fn lock(session: &mut dyn Session) -> Result<(), StoreError> {
+    let locked = execute(session, "UPDATE meta SET value = value WHERE name = 'tick'", &[]).await?;
+    if locked > 0 { Ok(()) } else { Err(missing_counter()) }
+}
+
 /// Query that takes `count` numbers; [`read_taken`] reads the last of them.
 pub(crate) fn take_numbers(count: i64) -> PipelinedQuery {
     PipelinedQuery::Single(ADVANCE, row![count])
@@ -51,11 +57,10 @@ pub(crate) async fn last_number(session: &mut dyn Session) -> Result<Sequence, S
 /// Writes the counter with its own value, and another value that changes: a full disk, a standby, and a transaction that
 /// holds the counter prevent it. SQLite does not write a value that is the same.
 pub(crate) async fn check_writable(session: &mut dyn Session) -> Result<(), StoreError> {
-    let written = execute(session, "UPDATE meta SET value = value WHERE name = 'tick'", &[]).await?;
+    lock(session).await?;
     let sql = "INSERT INTO facts (name, value) VALUES ('checked', '0')
                ON CONFLICT (name) DO UPDATE SET value = CASE WHEN facts.value = '0' THEN '1' ELSE '0' END";
-    execute(session, sql, &[]).await?;
-    if written > 0 { Ok(()) } else { Err(missing_counter()) }
+    execute(session, sql, &[]).await.map(drop)
 }
 
 fn missing_counter() -> StoreError {

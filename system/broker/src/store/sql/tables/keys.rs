@@ -69,8 +69,8 @@ fn holder_columns(holder: KeyHolder) -> [Value; 3] {
 
 pub(crate) async fn find_by_short(session: &mut dyn Session, short: String) -> Result<Vec<StoredKey>, StoreError> {
     let sql = "SELECT digest, admin_id, agent_id, keys.generator_id, coalesce(admins.is_read_only, 0),
-                 coalesce(generators.is_active, 1), expires_at
-               FROM keys LEFT JOIN admins ON admins.id = keys.admin_id
+                 coalesce(1 - generators.is_active, agents.is_deactivated * (1 - agents.active), 0), expires_at
+               FROM keys LEFT JOIN admins ON admins.id = keys.admin_id LEFT JOIN agents ON agents.id = keys.agent_id
                  LEFT JOIN generators ON generators.id = keys.generator_id WHERE short = ?1";
     fetch_all(session, sql, values![short], read).await
 }
@@ -105,8 +105,8 @@ fn read(row: &mut Row) -> Result<StoredKey, StoreError> {
     let (digest, holder) = (PakDigest(row.take()?), read_holder(row)?);
     let access = match (row.take()?, row.take()?) {
         (true, _) => KeyAccess::ReadOnly,
-        (false, false) => KeyAccess::Deactivated,
-        (false, true) => KeyAccess::Full,
+        (false, true) => KeyAccess::Deactivated,
+        (false, false) => KeyAccess::Full,
     };
     Ok(StoredKey { digest, holder, access, expires_at: row.take()? })
 }
