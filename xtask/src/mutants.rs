@@ -14,6 +14,8 @@ use self::planted_bug::{PlantedBug, VARIABLE};
 use self::result::{FailingWorld, find_failing_world};
 use crate::process::{Run, binaries, root, target};
 
+/// Directory of the planted bugs.
+const DIRECTORY: &str = "sim/mutants";
 /// More worlds than there is time for.
 const WORLDS: &str = "100000";
 /// Seeds of the scenario that catches a bug which no world has caught.
@@ -36,7 +38,7 @@ enum Caught {
 
 /// Returns true if every planted bug was caught.
 pub fn catch_all(selection: &Selection) -> Result<bool, String> {
-    let bugs = PlantedBug::read_all(&root().join("sim/mutants"))?;
+    let bugs = PlantedBug::read_all(&root().join(DIRECTORY))?;
     let files = tracked_files()?;
     seed_target()?;
     let tree = plant(&bugs, &files)?;
@@ -65,6 +67,15 @@ pub fn catch_all(selection: &Selection) -> Result<bool, String> {
     }
     println!("{} planted bugs: {} caught by worlds, {} only by scenarios", chosen.len(), counts.0, counts.1);
     Ok(!chosen.is_empty() && counts.0 + counts.1 == chosen.len())
+}
+
+/// Returns the reasons why planted bugs do not fit the code: their text has changed or occurs twice.
+pub fn find_misfits() -> Result<Vec<String>, String> {
+    let misfit = |bug: &PlantedBug| {
+        let content = std::fs::read(root().join(&bug.file)).map_err(|error| format!("{}: {error}", bug.file));
+        content.and_then(|content| bug.plant(&content)).err()
+    };
+    Ok(PlantedBug::read_all(&root().join(DIRECTORY))?.iter().filter_map(misfit).collect())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a task measures real time")]

@@ -1,4 +1,5 @@
-//! Checks of the sources that the compiler does not make: plain words, and modules that do not import each other in cycles.
+//! Checks of the sources that the compiler does not make: plain words, modules that do not import each other in cycles, and
+//! planted bugs that fit the code.
 //!
 //! Formatting and lints are cargo's.
 
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use finding::Finding;
 
+use crate::mutants;
 use crate::process::{Run, root};
 
 /// Pages, scenarios and manifests.
@@ -36,8 +38,13 @@ pub fn check() -> Result<bool, String> {
     for Finding { place, message } in &findings {
         println!("{place}: {message}");
     }
-    println!("{} files, {} findings", files.len(), findings.len());
-    Ok(findings.is_empty())
+    let misfits = mutants::find_misfits()?;
+    for misfit in &misfits {
+        println!("planted bug {misfit}");
+    }
+    let count = findings.len() + misfits.len();
+    println!("{} files, {count} findings", files.len());
+    Ok(count == 0)
 }
 
 /// Files that git tracks or would track, relative to the project's directory.
