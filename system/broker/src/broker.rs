@@ -11,9 +11,9 @@ use sindri_model::wire::ConfigChange;
 use sindri_model::{Clock, Entropy, Pak, Sequence};
 use tokio::time::Instant;
 
+use crate::closing_permits::ClosingPermits;
 use crate::encryption_key::EncryptionKey;
 use crate::figures::FiguresRefresh;
-use crate::list_permits::ListPermits;
 use crate::memory::{EtagKey, Memory};
 use crate::metrics::Metrics;
 use crate::offload::{Offload, RunOnThread};
@@ -34,6 +34,10 @@ use crate::webhooks::{DecryptionError, WebhookSettings};
 
 /// Default limit on the body of a request.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Limit on the lists of large records that are in memory at the same time.
+const LISTS_MAX: u32 = 16;
+/// Limit on the lists of one holder of a key.
+const LISTS_OF_HOLDER_MAX: u32 = 4;
 /// Limit on the large bodies of requests that are in memory at the same time, in KiB.
 const BODIES_KIB_MAX: u32 = 256 * 1024;
 /// Limit on the large bodies of one holder of a key, in KiB.
@@ -107,9 +111,10 @@ pub struct BrokerState {
     pub(crate) quota_usage: QuotaUsage,
     pub(crate) request_rates: Rates,
     pub(crate) submission_rates: Rates,
-    pub(crate) list_permits: ListPermits,
+    /// For the lists of large records.
+    pub(crate) list_permits: ClosingPermits,
     /// For the large bodies of requests, in KiB.
-    pub(crate) body_permits: Permits,
+    pub(crate) body_permits: ClosingPermits,
     /// For the large target states that are being sent.
     pub(crate) poll_permits: Permits,
     reload: Option<Reload>,
@@ -169,8 +174,8 @@ impl Broker {
                 quota_usage: QuotaUsage::default(),
                 request_rates: Rates::default(),
                 submission_rates: Rates::default(),
-                list_permits: ListPermits::default(),
-                body_permits: Permits::new(BODIES_KIB_MAX, BODIES_OF_HOLDER_KIB_MAX),
+                list_permits: ClosingPermits::new(LISTS_MAX, LISTS_OF_HOLDER_MAX),
+                body_permits: ClosingPermits::new(BODIES_KIB_MAX, BODIES_OF_HOLDER_KIB_MAX),
                 poll_permits: Permits::new(u32::MAX, POLLS_OF_AGENT_MAX),
                 reload: None,
                 trusted_proxies: TrustedProxies::default(),

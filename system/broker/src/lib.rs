@@ -7,11 +7,11 @@
 mod api;
 mod background;
 mod broker;
+mod closing_permits;
 mod encryption_key;
 mod epoch;
 mod event_types;
 mod figures;
-mod list_permits;
 mod memory;
 mod metrics;
 mod offload;

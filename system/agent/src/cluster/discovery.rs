@@ -200,13 +200,8 @@ impl Discovery {
             let mut groups = parse_document(&document)
                 .ok_or_else(|| request.malformed(format!("{} is not a list of groups", document["kind"])))?;
             let has_other_groups = groups.keys().any(|group| !is_built_in_group(group));
-            let listed = match has_other_groups.then(|| list_aggregated_apis(api)) {
-                Some(listing) => match listing.await {
-                    Err(error) if error.is_forbidden() || error.is_not_found() => None,
-                    listed => Some(listed?),
-                },
-                None => Some(AggregatedApis::default()),
-            };
+            let listed =
+                if has_other_groups { find_aggregated_apis(api).await? } else { Some(AggregatedApis::default()) };
             let mut cache = self.0.lock().await;
             // If they are not known, the marks stay, and the next request asks for the whole document.
             let etag = response.etag.filter(|_| listed.is_some());
@@ -218,18 +213,6 @@ impl Discovery {
             }
         }
         Ok(())
-    }
-
-    /// Returns true if an aggregated API server is registered for a group now.
-    pub(super) async fn is_aggregated_group(api: &ApiClient, group: &str) -> Result<bool, ClusterError> {
-        match list_aggregated_apis(api).await {
-            Ok(aggregated) => Ok(aggregated.has_group(group)),
-            Err(error) if error.is_not_found() => Ok(false),
-            Err(error) if error.is_forbidden() => Err(error.with_hint(
-                "no version of the kind is served, and APIServices must be listed to know whether it is gone",
-            )),
-            Err(error) => Err(error),
-        }
     }
 
     /// Returns the resource types of a version; reads them from the group itself if the document does not list them.
@@ -253,6 +236,25 @@ impl Discovery {
         cache.aggregated.mark(group, version, &mut resources);
         cache.set_types(group, version, &resources);
         Ok(resources)
+    }
+}
+
+/// Returns true if an aggregated API server is registered for a group now.
+pub(super) async fn is_aggregated_group(api: &ApiClient, group: &str) -> Result<bool, ClusterError> {
+    match list_aggregated_apis(api).await {
+        Ok(aggregated) => Ok(aggregated.has_group(group)),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) if error.is_forbidden() => Err(error
+            .with_hint("no version of the kind is served, and APIServices must be listed to know whether it is gone")),
+        Err(error) => Err(error),
+    }
+}
+
+/// Lists the APIServices of aggregated API servers; `None` if the agent may not, or a proxy does not know them.
+async fn find_aggregated_apis(api: &ApiClient) -> Result<Option<AggregatedApis>, ClusterError> {
+    match list_aggregated_apis(api).await {
+        Err(error) if error.is_forbidden() || error.is_not_found() => Ok(None),
+        listed => listed.map(Some),
     }
 }
 

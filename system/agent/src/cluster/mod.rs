@@ -15,6 +15,7 @@ mod resource;
 mod response_object;
 mod retry;
 mod rewritten_field;
+mod unserved_kind;
 mod watch;
 pub(crate) mod write_gate;
 

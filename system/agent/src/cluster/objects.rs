@@ -8,7 +8,6 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::{Event, Namespace};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -26,18 +25,18 @@ use super::limits::Limits;
 use super::live_object::LiveObject;
 use super::namespaces::{AGENT_NAMESPACE, DEFAULT_NAMESPACE};
 use super::ownership::{STACK_LABEL, without_ownership};
-use super::requests::{ApiClient, ApiRequest, ApiResponse, JSON, Operation};
-use super::resource::{ApiResource, is_built_in_group};
+use super::requests::{ApiClient, ApiRequest, ApiResponse, JSON, METADATA, METADATA_LIST, Operation};
+use super::resource::ApiResource;
 use super::response_object::{FIELD_MANAGER, ResponseObject};
 use super::retry::RetryPolicy;
 use super::rewritten_field::find_rewritten_field;
-use super::watch::{METADATA, Watch};
+use super::unserved_kind::UnservedKind;
+use super::watch::Watch;
 use super::write_gate::WriteGate;
 use crate::telemetry::metrics::Metrics;
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const MERGE_PATCH: &str = "application/merge-patch+json";
-const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// Most pages of one list.
 const PAGES_MAX: usize = 10_000;
 /// Initial capacity for a serialized object; most are smaller.
@@ -312,52 +311,10 @@ impl Cluster {
     ) -> Result<Option<Arc<ApiResource>>, ClusterError> {
         let found = self.discovery.find_in_any_version(&self.api, known).await?;
         if found.is_none() {
-            self.check_objects_are_gone(known).await?;
+            let (namespace, agent_namespace) = (self.namespace_scope(), self.agent_namespace());
+            UnservedKind { known, api: &self.api, namespace, agent_namespace }.check_objects_are_gone().await?;
         }
         Ok(found)
-    }
-
-    /// Fails unless it is proved that a type of which no version is served has no objects any more. The custom resources of a CRD
-    /// are deleted with it; an aggregated API server may have its objects although its APIService was deleted.
-    async fn check_objects_are_gone(&self, known: &ApiResource) -> Result<(), ClusterError> {
-        if known.is_aggregated || Discovery::is_aggregated_group(&self.api, &known.group).await? {
-            return Err(not_served(known, describe_aggregated(known, self.agent_namespace())));
-        }
-        self.check_crd_is_gone(known).await?;
-        if is_built_in_group(&known.group) { self.check_path_is_gone(known).await } else { Ok(()) }
-    }
-
-    /// Fails if the server knows the path of a built-in type that discovery does not list, for example right after its start.
-    async fn check_path_is_gone(&self, known: &ApiResource) -> Result<(), ClusterError> {
-        let namespace = self.namespace_scope().filter(|_| known.namespaced);
-        let operation = Operation::Other(format!("list {}", known.plural));
-        let request = ApiRequest::get(operation, format!("{}?limit=1", known.path(namespace))).accepting(METADATA_LIST);
-        match self.api.send_for_response(&request).await {
-            Ok(_) => {
-                Err(not_served(known, "discovery does not list it, although its objects can be listed".to_owned()))
-            }
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) if error.is_forbidden() => {
-                Err(error
-                    .with_hint("no version of the kind is served, and it must be listed to know whether it is gone"))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Fails if the CRD of a type exists although no version is served: its custom resources are still stored.
-    async fn check_crd_is_gone(&self, known: &ApiResource) -> Result<(), ClusterError> {
-        let crds = Arc::new(ApiResource::from_cluster_type::<CustomResourceDefinition>());
-        let key = crds.object_key(None, &format!("{}.{}", known.plural, known.group));
-        match self.read_metadata(&crds, &key).await {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(not_served(known, format!("{key} exists, and no version of it is served"))),
-            // A kind of Kubernetes itself has no CRD.
-            Err(error) if error.is_forbidden() && is_built_in_group(&known.group) => Ok(()),
-            Err(error) if error.is_forbidden() => Err(error
-                .with_hint("no version of the kind is served, and its CRD must be read to know whether it is gone")),
-            Err(error) => Err(error),
-        }
     }
 
     /// The same after reading discovery again, because a request for the cached type failed with 404.
@@ -826,23 +783,6 @@ impl Cluster {
             self.apply_only(&ApplyPatch::new(&resource, &key, &namespace), ApplyMode::Persist).await?;
         }
         Ok(())
-    }
-}
-
-/// Describes why nothing is known about the objects of an aggregated API, and what to do.
-fn describe_aggregated(known: &ApiResource, agent_namespace: &str) -> String {
-    let service = format!("{}.{}", known.version, known.group);
-    format!(
-        "it was served by an aggregated API, and nothing proves that its objects are gone; register the APIService {service} again, \
-         or, if its server was uninstalled for good, delete the inventory of the stack: the ConfigMaps in {agent_namespace} that have \
-         the id of the stack as the label sindri.dev/inventory"
-    )
-}
-
-fn not_served(known: &ApiResource, cause: String) -> ClusterError {
-    ClusterError::NotServed {
-        operation: format!("find the kind {} of {}", known.kind, known.api_version()).into(),
-        cause,
     }
 }
 

@@ -104,6 +104,11 @@ pub(super) struct ApiResponse {
 }
 
 pub(super) const JSON: &str = "application/json";
+/// Accept header for the metadata of an object.
+pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+/// Accept header for the metadata of the objects of a list.
+pub(super) const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// Header with the user as which the API server authorizes a request.
 const IMPERSONATE_USER: &str = "impersonate-user";
 

@@ -14,12 +14,10 @@ use tokio::time::timeout;
 use super::error::ClusterError;
 use super::live_object::LiveObject;
 use super::ownership::STACK_LABEL;
-use super::requests::{ApiClient, ApiRequest, Operation};
+use super::requests::{ApiClient, ApiRequest, METADATA, Operation};
 use super::resource::ApiResource;
 use super::response_object::ResponseObject;
 
-/// Accept header for metadata only.
-pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 /// Time after which the server ends a watch; it is then continued from the last resourceVersion.
 const WATCH_SECONDS: u64 = 290;
 /// Longest time without an event. The server sends a bookmark about once a minute, so a longer silence means a broken connection.

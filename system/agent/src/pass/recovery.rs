@@ -76,13 +76,13 @@ impl InventoryReader<'_> {
             // This agent never had the inventory of a former stack: the stack does not wait for an API group that does not respond.
             let limit = is_former.then_some(SEARCH_MAX);
             let FoundObjects { entries, errors } = find_stack_objects(cluster, stack, limit).await?;
-            for error in &errors {
-                if is_former {
-                    tracing::warn!("stack {stack}: the search of the cluster leaves out a kind: {error}");
+            for error in errors {
+                if !is_former {
+                    // Nothing may be concluded from an inventory without the objects of a kind.
+                    return Err(error.into());
                 }
+                tracing::warn!("stack {stack}: the search of the cluster leaves out a kind: {error}");
             }
-            // Otherwise nothing may be concluded from an inventory without the objects of a kind.
-            errors.into_iter().find(|_| !is_former).map_or(Ok(()), Err)?;
             for entry in entries {
                 if inventory.get(&entry.key).is_none() {
                     inventory.insert(entry);

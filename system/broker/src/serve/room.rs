@@ -113,6 +113,10 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    fn enter(room: &Room) -> Place {
+        room.enter(KeyAcceptedFlag::default())
+    }
+
     fn closed(places: &[Place]) -> Vec<bool> {
         places.iter().map(|place| place.close.is_cancelled()).collect()
     }
@@ -125,16 +129,12 @@ mod tests {
     #[test]
     fn the_oldest_connection_without_a_key_makes_room() {
         let room = Room::new(3);
-        let mut places = vec![
-            room.enter(KeyAcceptedFlag::default()),
-            room.enter(KeyAcceptedFlag::default()),
-            room.enter(KeyAcceptedFlag::default()),
-        ];
+        let mut places = vec![enter(&room), enter(&room), enter(&room)];
         places[0].key_accepted.set();
-        places.push(room.enter(KeyAcceptedFlag::default()));
+        places.push(enter(&room));
         assert_eq!(closed(&places), [false, true, false, false]);
         drop(places.remove(1));
-        places.push(room.enter(KeyAcceptedFlag::default()));
+        places.push(enter(&room));
         assert_eq!(closed(&places), [false, true, false, false], "the third is the oldest now");
         assert_eq!(count(&room), 3);
     }
@@ -142,13 +142,9 @@ mod tests {
     #[test]
     fn connections_with_keys_leave_room_for_probes() {
         let room = Room::new(128);
-        let agents: Vec<Place> = std::iter::repeat_with(|| room.enter(KeyAcceptedFlag::default())).take(128).collect();
+        let agents: Vec<Place> = std::iter::repeat_with(|| enter(&room)).take(128).collect();
         agents.iter().for_each(|agent| agent.key_accepted.set());
-        let probes = [
-            room.enter(KeyAcceptedFlag::default()),
-            room.enter(KeyAcceptedFlag::default()),
-            room.enter(KeyAcceptedFlag::default()),
-        ];
+        let probes = [enter(&room), enter(&room), enter(&room)];
         assert_eq!(closed(&agents).iter().filter(|closed| **closed).count(), 2, "two places");
         assert_eq!(closed(&probes), [true, false, false], "probes have these places from then on");
         drop((agents, probes));

@@ -100,7 +100,8 @@ where
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => log_panic(ended),
             (stream, peer) = listener.accept() => {
-                let (tls, was_full, place) = (options.tls.as_ref().map(Tls::acceptor), room.is_full(), room.enter(KeyAcceptedFlag::default()));
+                let (tls, was_full) = (options.tls.as_ref().map(Tls::acceptor), room.is_full());
+                let place = room.enter(KeyAcceptedFlag::default());
                 connections.spawn(serve_in_place(stream, peer.ip(), tls, context.clone(), stopping.clone(), place));
                 if !was_full && room.is_full() {
                     report_full(&metrics, &mut warned_at);

@@ -15,7 +15,7 @@ use hyper::body::Body as _;
 use sindri_model::{AgentId, GeneratorId, Pak};
 use tokio::time::Instant;
 
-use super::connection_info::{KeyAcceptedFlag, PeerAddress};
+use super::connection_info::{CloseConnection, KeyAcceptedFlag, PeerAddress};
 use super::denial::Denial;
 use super::error_response::ErrorResponse;
 use super::login_failures::{record_failure, reject_credential, too_many_failures};
@@ -50,7 +50,8 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
     if let Err(error) = count_request(&broker, actor.holder) {
         return error.into_response();
     }
-    let _permit = match hold_body(&broker, actor.holder, request.body().size_hint()).await {
+    let close: CloseConnection = request.extensions().get().cloned().unwrap_or_default();
+    let _permit = match hold_body(&broker, actor.holder, request.body().size_hint(), close).await {
         Ok(permit) => permit,
         Err(error) => return error.into_response(),
     };

@@ -22,7 +22,7 @@ use super::describe::{DescribeRequest, DescribeResponse, Operation};
 use super::error_response::ErrorResponse;
 use super::pagination::ListResponse;
 use crate::broker::Broker;
-use crate::list_permits::ListPermit;
+use crate::closing_permits::ClosingPermit;
 
 /// Size from which a list is serialized on another thread.
 pub(crate) const LARGE_BYTES: usize = 64 * 1024;
@@ -30,7 +30,7 @@ pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 const PART_BYTES: usize = 64 * 1024;
 
 /// Permit to respond with a list of large records.
-pub(crate) struct LargeList(ListPermit);
+pub(crate) struct LargeList(ClosingPermit);
 
 /// Request for a [`LargeList`] by a handler that does not always need one.
 pub(crate) struct LargeListRequest {
@@ -67,7 +67,7 @@ impl DescribeRequest for LargeListRequest {
 impl LargeListRequest {
     /// Waits for a permit.
     pub(crate) async fn acquire(self, broker: &Broker) -> Result<LargeList, ErrorResponse> {
-        let permit = broker.list_permits.acquire(self.actor.holder, self.close.0).await;
+        let permit = broker.list_permits.acquire(self.actor.holder, 1, self.close.0).await;
         permit
             .map(LargeList)
             .ok_or_else(|| ErrorResponse::too_many("too_many_lists", "too many lists are read at the same time"))
@@ -108,7 +108,7 @@ impl LargeList {
 pub(crate) struct LargeListResponse<B> {
     text: Bytes,
     next_link: Option<HeaderValue>,
-    permit: ListPermit,
+    permit: ClosingPermit,
     of: PhantomData<B>,
 }
 

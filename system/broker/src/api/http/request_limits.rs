@@ -1,11 +1,13 @@
-//! Limits of the requests of one key: their rate, and the bytes of their bodies.
+//! Limits of the requests of one key: their rate, and the bytes of their bodies. Those of connections are in `serve/`, those of
+//! generators in `quotas`.
 
 use hyper::body::SizeHint;
 use tokio::time::Instant;
 
+use super::connection_info::CloseConnection;
 use super::error_response::ErrorResponse;
 use crate::broker::Broker;
-use crate::permits::Permit;
+use crate::closing_permits::ClosingPermit;
 use crate::store::KeyHolder;
 
 /// Size from which a body needs a permit.
@@ -26,14 +28,15 @@ pub(crate) async fn hold_body(
     broker: &Broker,
     holder: KeyHolder,
     size: SizeHint,
-) -> Result<Option<Permit>, ErrorResponse> {
+    close: CloseConnection,
+) -> Result<Option<ClosingPermit>, ErrorResponse> {
     let limit = broker.bounds.body_bytes_max;
     let bytes = size.upper().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(limit).min(limit);
     if bytes < LARGE_BODY_BYTES {
         return Ok(None);
     }
     let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-    let permit = broker.body_permits.acquire(holder, kib).await;
+    let permit = broker.body_permits.acquire(holder, kib, close.0).await;
     permit.map(Some).ok_or_else(|| {
         ErrorResponse::too_many("too_many_bodies", "too many large requests are received at the same time")
     })
