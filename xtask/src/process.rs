@@ -1,7 +1,7 @@
 //! Running other programs: cargo, and the binaries that it builds.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -126,17 +126,31 @@ impl Run {
 
     /// Runs it and returns its exit code and everything that it printed, without printing it.
     pub fn captured(self) -> Result<(u8, String), String> {
+        self.collected(|_| {})
+    }
+
+    /// The same; prints each line when it comes, after a label: another program prints at the same time.
+    pub fn labelled(self, label: &str) -> Result<(u8, String), String> {
+        self.collected(|line| println!("{label} | {line}"))
+    }
+
+    fn collected(self, mut see: impl FnMut(&str)) -> Result<(u8, String), String> {
         let Self { mut command, name } = self;
         let fail = |error: std::io::Error| format!("{name}: {error}");
-        let (mut reader, writer) = std::io::pipe().map_err(fail)?;
+        let (reader, writer) = std::io::pipe().map_err(fail)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(fail)?).stderr(writer);
         let mut child = command.spawn().map_err(fail)?;
         // It holds the other end of the pipe.
         drop(command);
-        let mut output = Vec::new();
-        reader.read_to_end(&mut output).map_err(fail)?;
+        let mut output = String::new();
+        for line in BufReader::new(reader).split(b'\n') {
+            let line = line.map_err(fail)?;
+            let line = String::from_utf8_lossy(&line);
+            see(&line);
+            output.push_str(&line);
+            output.push('\n');
+        }
         let status = child.wait().map_err(fail)?;
-        let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        Ok((code, String::from_utf8_lossy(&output).into_owned()))
+        Ok((status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1), output))
     }
 }

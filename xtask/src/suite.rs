@@ -1,7 +1,7 @@
 //! `cargo xtask test`: named parts, each with its duration, and a line of counts at the end.
 //!
 //! A part that fails does not stop the others, except where they could not work without it. Parts that wait run beside
-//! those that compute, in a process of their own whose output is printed as one block. The parts themselves are in
+//! those that compute, in a process of their own whose lines begin with the name of the part. The parts themselves are in
 //! `parts.rs`.
 
 use std::time::{Duration, Instant};
@@ -90,19 +90,22 @@ fn run_side_by_side(all: bool) -> Result<Vec<Finished>, String> {
     })
 }
 
-/// Runs a part in a process of its own, and prints its output at its end.
+/// Runs a part in a process of its own. Its lines are printed with its name.
 fn run_apart(part: &'static Part, all: bool) -> Finished {
     println!("\n=== {} (beside the others)", part.name);
     let start = now();
     let flags: &[&str] = if all { &["--all"] } else { &[] };
     let output = std::env::current_exe().map_err(|error| error.to_string()).and_then(|program| {
-        Run::program(program).args(["test", "--built", "--part", part.name]).args(flags).captured()
+        Run::program(program).args(["test", "--built", "--part", part.name]).args(flags).labelled(part.name)
     });
-    let (counts, output) = match output {
-        Ok((code, output)) => (Counts::from_output(code, &output), output),
-        Err(error) => (Counts::from_success(false), error),
+    let counts = match output {
+        Ok((code, output)) => Counts::from_output(code, &output),
+        Err(error) => {
+            println!("{} | {error}", part.name);
+            Counts::from_success(false)
+        }
     };
-    println!("{output}=== {} ended", part.name);
+    println!("=== {} ended", part.name);
     Finished { name: part.name, duration: now() - start, counts }
 }
 
