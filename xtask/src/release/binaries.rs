@@ -21,7 +21,8 @@ pub struct Architecture {
     pub name: &'static str,
     /// Name in the description of an image.
     pub in_images: &'static str,
-    triple: &'static str,
+    /// Name for the compiler.
+    pub triple: &'static str,
 }
 
 const ARCHITECTURES: [Architecture; 2] = [

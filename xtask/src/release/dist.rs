@@ -1,20 +1,23 @@
-//! `cargo xtask dist`: an archive of the binaries with completions and man pages, a bill of materials, and checksums.
+//! `cargo xtask dist`: an archive of the binaries with completions, man pages and licences, a bill of materials, and checksums.
 
 use std::path::{Path, PathBuf};
 
 use super::archive::{Owner, compress, compute_sha256, write_tar};
 use super::binaries::{BINARIES, Built, build, prepare_directory, version};
 use super::files::{copy, fail, make_directory, megabytes, write};
+use super::licences::make_licences;
 use super::sbom::make_sbom;
+use super::shipped_crates::list_shipped_crates;
 use crate::dependencies;
 use crate::packages::succeed;
 use crate::process::{Run, root};
-use crate::tools;
 
 /// Shells with completions, and the names of their files.
 const SHELLS: [(&str, &str); 3] = [("bash", "sindri.bash"), ("zsh", "_sindri"), ("fish", "sindri.fish")];
 /// Files of the project in every archive.
 const PAGES: [&str; 3] = ["README.md", "LICENSE", "CHANGELOG.md"];
+/// File with the licences of others.
+const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
 /// Script that installs an archive.
 const INSTALL_SCRIPT: &str = "deploy/install.sh";
 
@@ -23,10 +26,10 @@ pub fn make_archives() -> Result<u8, String> {
     let code = dependencies::check_release()?;
     let built = build()?;
     let directory = prepare_directory("dist")?;
-    let archive = make_archive(&built, &directory)?;
+    let crates = list_shipped_crates(built.architecture.triple)?;
+    let archive = make_archive(&built, &make_licences(&crates)?, &directory)?;
     let sbom = directory.join("sindri.cdx.json");
-    let document =
-        serde_json::to_string_pretty(&make_sbom(&tools::host_triple()?)?).map_err(|error| error.to_string())?;
+    let document = serde_json::to_string_pretty(&make_sbom(&crates)).map_err(|error| error.to_string())?;
     write(&sbom, document)?;
     let script = directory.join("install.sh");
     copy(&root().join(INSTALL_SCRIPT), &script, 0o755)?;
@@ -38,7 +41,7 @@ pub fn make_archives() -> Result<u8, String> {
     Ok(code)
 }
 
-fn make_archive(built: &Built, directory: &Path) -> Result<PathBuf, String> {
+fn make_archive(built: &Built, licences: &str, directory: &Path) -> Result<PathBuf, String> {
     let name = format!("sindri-{}-linux-{}", version(), built.architecture.name);
     let content = directory.join(&name);
     for (binary, _) in BINARIES {
@@ -47,6 +50,7 @@ fn make_archive(built: &Built, directory: &Path) -> Result<PathBuf, String> {
     for page in PAGES {
         copy(&root().join(page), &content.join(page), 0o644)?;
     }
+    write(&content.join(LICENCES), licences)?;
     let command = || Run::program(built.directory.join("sindri"));
     for (shell, file) in SHELLS {
         match command().args(["completion", shell]).captured()? {

@@ -1,6 +1,6 @@
 //! `cargo xtask images`: an image of each program, as an OCI archive, which engines load.
 //!
-//! An image has no base: one static binary, certificate authorities, a user, and directories that the program may write to.
+//! An image has no base: one static binary, licences, certificate authorities, a user, and directories that the program may write to.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use super::archive::{Owner, append, compress, compute_sha256, write_tar};
 use super::binaries::{BINARIES, Built, build, prepare_directory, version};
 use super::files::{copy, fail, make_directory, megabytes, write};
+use super::licences::make_licences;
+use super::shipped_crates::list_shipped_crates;
 use crate::packages::exists;
-use crate::process::Run;
+use crate::process::{Run, root as project};
 
 /// User and group of the programs.
 const USER: u32 = 65532;
@@ -18,6 +20,8 @@ const USER: u32 = 65532;
 const DATA: &str = "var/lib/sindri";
 /// Certificate authorities that this machine trusts: an image has no others.
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// Licences of the program and of what it contains.
+const LICENCES: &str = "usr/share/licenses/sindri";
 const MEGABYTES_MAX: f64 = 20.0;
 /// Programs that load images, in the order in which they are tried.
 const ENGINES: [&str; 2] = ["docker", "podman"];
@@ -26,10 +30,11 @@ const ENGINES: [&str; 2] = ["docker", "podman"];
 pub fn make_images() -> Result<u8, String> {
     let built = build()?;
     let directory = prepare_directory("images")?;
+    let licences = make_licences(&list_shipped_crates(built.architecture.triple)?)?;
     let engine = ENGINES.into_iter().find(|engine| is_running(engine));
     let mut code = 0;
     for (name, about) in BINARIES {
-        let archive = make_image(&built, name, about, &directory)?;
+        let archive = make_image(&built, name, about, &licences, &directory)?;
         let size = megabytes(&archive)?;
         println!("{name:<18} {size:>5.1} MB  {}", archive.display());
         if size > MEGABYTES_MAX {
@@ -60,9 +65,11 @@ fn load(engine: &str, archive: &Path) -> Result<(), String> {
 }
 
 /// Makes the archive of one image.
-fn make_image(built: &Built, name: &str, about: &str, directory: &Path) -> Result<PathBuf, String> {
+fn make_image(built: &Built, name: &str, about: &str, licences: &str, directory: &Path) -> Result<PathBuf, String> {
     let root = directory.join(name).join("root");
     make_root(&root, &built.directory.join(name), name)?;
+    copy(&project().join("LICENSE"), &root.join(LICENCES).join("LICENSE"), 0o644)?;
+    write(&root.join(LICENCES).join("THIRD-PARTY-LICENSES.txt"), licences)?;
     let layout = directory.join(name).join("layout");
     let blobs = Blobs { directory: layout.join("blobs/sha256") };
     let layer = directory.join(name).join("layer.tar");
@@ -175,7 +182,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("sindri-images-{}", std::process::id()));
         write(&directory.join("built/sindri"), "the program").unwrap();
         let built = Built::for_tests(&directory.join("built"));
-        let archive = make_image(&built, "sindri", "A program.", &directory).unwrap();
+        let archive = make_image(&built, "sindri", "A program.", "licences of others", &directory).unwrap();
         let tar = archive.to_str().unwrap();
         let index: Value = serde_json::from_str(&run("tar", &["-xOf", tar, "index.json"])).unwrap();
         let read = |descriptor: &Value| {
@@ -195,6 +202,7 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
         for (mode, owner, name) in [
             ("-rwxr-xr-x", "0/0", "usr/bin/sindri"),
+            ("-rw-r--r--", "0/0", "usr/share/licenses/sindri/THIRD-PARTY-LICENSES.txt"),
             ("drwx------", "65532/65532", "var/lib/sindri/"),
             ("drwxrwxrwt", "65532/65532", "tmp/"),
         ] {

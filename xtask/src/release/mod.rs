@@ -5,7 +5,9 @@ mod binaries;
 mod dist;
 mod files;
 mod images;
+mod licences;
 mod sbom;
+mod shipped_crates;
 
 pub use binaries::version;
 pub use dist::make_archives;
