@@ -32,7 +32,7 @@ mod trusted_proxies;
 mod webhooks;
 
 pub use api::http::connection_info::PeerAddress;
-pub use api::{openapi_document, router};
+pub use api::{ErrorResponse, create_admin_offline, openapi_document, router};
 pub use broker::{BODY_BYTES_MAX, Bounds, Broker, LiveSettings, Reload, RotatedSecrets};
 pub use encryption_key::{EncryptionKey, EncryptionKeyError};
 pub use metrics::Metrics;

@@ -10,5 +10,7 @@ mod router;
 mod routes;
 
 pub(crate) use direct_poll::DirectPoll;
+pub use http::error_response::ErrorResponse;
+pub use resources::admins::create_admin_offline;
 pub use router::router;
 pub use routes::openapi_document;

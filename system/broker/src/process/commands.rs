@@ -7,10 +7,10 @@ use sindri_broker::{BackupSummary, StoreError, WriteContext, back_up_sqlite, res
 use sindri_process::Config;
 
 use super::database::{sqlite_path, start_broker};
-use super::settings;
 use super::start_error::StartError;
 use super::system::{system_clock, system_entropy};
 use super::webhooks::{read_bundle_cipher, read_encryption_key_file, with_webhooks};
+use super::{key, settings};
 
 const NO_BACKUP_OF_POSTGRES: &str = "the database is PostgreSQL: back it up with pg_dump, restore it with pg_restore while \
      no broker runs, and then run sindri-broker restore-epoch";
@@ -21,6 +21,7 @@ pub async fn run(config: &Config, name: &str, arguments: &ArgMatches) -> Result<
     match name {
         settings::BACKUP => back_up(config, text(settings::FILE)),
         settings::RESTORE => restore(config, text(settings::FILE), arguments.get_flag(settings::OVERWRITE)).await,
+        settings::CREATE_ADMIN => create_admin(config, text(settings::NAME), text(settings::NEW_KEY_FILE)).await,
         settings::ROTATE_ENCRYPTION_KEY => rotate_encryption_key(config, text(settings::NEW_KEY_FILE)).await,
         _ => begin_epoch(config).await,
     }
@@ -79,6 +80,16 @@ async fn rotate_encryption_key(config: &Config, new_key_file: &str) -> Result<()
     let (webhooks, bundles) = (rotated.webhooks, rotated.bundles);
     println!("the secrets of {webhooks} webhooks and {bundles} bundles are encrypted with the key in {new_key_file}");
     Ok(())
+}
+
+/// Creates an administrator, for whom the key of no other one is needed.
+async fn create_admin(config: &Config, name: &str, key_file: &str) -> Result<(), StartError> {
+    let entropy = system_entropy();
+    let started = start_broker(config, &entropy).await?;
+    let created = key::create_admin_with_key(&started.broker, name, key_file, &entropy).await;
+    drop(started.broker);
+    started.database.await_closed().await;
+    Ok(created?)
 }
 
 fn store_error(config: &Config, source: StoreError) -> StartError {

@@ -1,4 +1,4 @@
-//! The administrator's key, created at the first start.
+//! Keys of administrators: that of the first start, and one for an operator who has lost all others.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use sindri_broker::{Broker, StoreError};
+use sindri_broker::{Broker, ErrorResponse, StoreError, create_admin_offline};
 use sindri_model::{Entropy, Pak};
 
 /// Permissions that let another user replace a key.
@@ -14,7 +14,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Permission that lets every user read a key. The group may read it, as volumes of Kubernetes need.
 const READABLE_BY_ALL: u32 = 0o004;
 
-/// The administrator's key does not exist and cannot be created.
+/// An administrator's key does not exist and cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be used.
@@ -28,6 +28,44 @@ pub enum KeyError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The administrator is not created.
+    #[error("the administrator {name}: {reason}")]
+    Admin {
+        /// Its name.
+        name: String,
+        /// Reason.
+        reason: ErrorResponse,
+    },
+}
+
+/// Stands for standard output in place of the file of a key.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Creates an administrator with a key in a new file, or on standard output, for an operator who has lost all others.
+pub async fn create_admin_with_key(
+    broker: &Broker,
+    name: &str,
+    key_file: &str,
+    entropy: &Entropy,
+) -> Result<(), KeyError> {
+    let pak = Pak::generate(entropy);
+    let is_printed = key_file == STANDARD_OUTPUT;
+    let path = Path::new(key_file);
+    if !is_printed {
+        // First: a key that only the database has is of no use.
+        write_key(path, &pak).map_err(|error| file_error(path, &error))?;
+    }
+    if let Err(reason) = create_admin_offline(broker, name, &pak).await {
+        if !is_printed {
+            std::fs::remove_file(path).map_err(|error| file_error(path, &error))?;
+        }
+        return Err(KeyError::Admin { name: name.to_owned(), reason });
+    }
+    match is_printed {
+        true => println!("{}", pak.reveal()),
+        false => println!("the key of the administrator {name} is stored in {key_file}"),
+    }
+    Ok(())
 }
 
 /// Creates the administrator's key unless there is one, and writes it to a file; prints it only if the operator asks for

@@ -37,11 +37,15 @@ pub const BACKUP: &str = "backup";
 pub const RESTORE: &str = "restore";
 /// Command that encrypts the secrets of webhooks and encrypted bundles with another key.
 pub const ROTATE_ENCRYPTION_KEY: &str = "rotate-encryption-key";
+/// Command that creates an administrator.
+pub const CREATE_ADMIN: &str = "create-admin";
+/// Argument of [`CREATE_ADMIN`].
+pub const NAME: &str = "name";
 /// Argument of [`BACKUP`] and [`RESTORE`].
 pub const FILE: &str = "file";
 /// Flag of [`RESTORE`].
 pub const OVERWRITE: &str = "overwrite";
-/// Argument of [`ROTATE_ENCRYPTION_KEY`].
+/// Argument of [`ROTATE_ENCRYPTION_KEY`] and [`CREATE_ADMIN`].
 pub const NEW_KEY_FILE: &str = "new-key-file";
 
 /// Address to listen on.
@@ -387,7 +391,8 @@ pub static PROGRAM: Program = Program {
 fn build_commands() -> Vec<Command> {
     let file = || Arg::new(FILE).value_name("FILE").required(true);
     let overwrite = Arg::new(OVERWRITE).long(OVERWRITE).action(ArgAction::SetTrue);
-    let new_key = Arg::new(NEW_KEY_FILE).value_name("NEW_KEY_FILE").required(true);
+    let new_key = || Arg::new(NEW_KEY_FILE).value_name("NEW_KEY_FILE").required(true);
+    let name = Arg::new(NAME).value_name("NAME").required(true);
     vec![
         Command::new(BACKUP)
             .about("Write a checked copy of an SQLite database to a new file, also while the broker runs, and exit")
@@ -396,10 +401,14 @@ fn build_commands() -> Vec<Command> {
             .about("Restore a backup to an SQLite database whose broker is stopped, in a new epoch, and exit")
             .arg(file().help("File of the backup"))
             .arg(overwrite.help("Replace a database that is not empty; it is kept with the suffix .replaced")),
+        Command::new(CREATE_ADMIN)
+            .about("Create an administrator if the keys of all others are lost, and exit; a broker on SQLite must be stopped")
+            .arg(name.help("Its name"))
+            .arg(new_key().help("New file for its key; - writes the key to standard output")),
         Command::new(RESTORE_EPOCH).about("Record that the database was restored by other means, and exit"),
         Command::new(ROTATE_ENCRYPTION_KEY)
             .about("Encrypt the secrets of webhooks and encrypted bundles with another key, while all brokers are stopped, and exit")
-            .arg(new_key.help("File of the new key; then set webhooks.encryption_key_file to it")),
+            .arg(new_key().help("File of the new key; then set webhooks.encryption_key_file to it")),
     ]
 }
 

@@ -43,6 +43,38 @@ fn an_operator_begins_a_new_epoch_after_a_restore() {
 }
 
 #[test]
+fn an_operator_who_has_lost_every_key_creates_an_administrator() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = format!("sqlite:{}", directory.path().join("sindri.db").display());
+    let file = directory.path().join("anna.key");
+    let create = |name: &str, file: &str| {
+        Command::new(PROGRAM).args(["create-admin", name, file, "--database-url", &database]).output().unwrap()
+    };
+    let file_name = file.to_str().unwrap();
+    let (process, mut lines) = start_with(directory.path(), &[]);
+    ready(&mut lines, "http");
+    assert!(error_line(&create("anna", file_name)).contains("in use by another process"));
+    stop(process);
+    for (name, reason) in [("admin", "exists"), ("", "1 to"), ("oidc:anna", "choose another name")] {
+        let line = error_line(&create(name, file_name));
+        assert!(line.contains(reason) && !file.exists(), "{name}: {line}");
+    }
+    assert_eq!(create("anna", file_name).status.code(), Some(0));
+    assert!(error_line(&create("ben", file_name)).contains("exists"), "no key is overwritten");
+    let printed = create("ben", "-");
+    let keys = [std::fs::read_to_string(&file).unwrap(), String::from_utf8(printed.stdout).unwrap()];
+    let (process, mut lines) = start_with(directory.path(), &[]);
+    let address = ready(&mut lines, "http");
+    for key in keys {
+        let identity = send(&address, "POST", "/auth/pak", &key, "");
+        assert!(identity.starts_with("HTTP/1.1 200"), "{identity}");
+    }
+    let audit = send(&address, "GET", "/admin/audit-logs", &std::fs::read_to_string(&file).unwrap(), "");
+    assert!(audit.contains(r#""name":"anna""#) && audit.contains("system"), "{audit}");
+    stop(process);
+}
+
+#[test]
 fn the_broker_does_not_start_without_the_key_of_its_secrets() {
     let directory = tempfile::tempdir().unwrap();
     let (right, wrong) = (directory.path().join("right"), directory.path().join("wrong"));

@@ -1,5 +1,6 @@
 //! Errors: every error response has a status, a code and a message in one JSON shape.
 
+use std::fmt::{Display, Formatter, Result as Formatted};
 use std::time::Duration;
 
 use axum::Json;
@@ -40,6 +41,12 @@ pub struct ErrorResponse {
     code: String,
     message: String,
     retry_after: Option<Duration>,
+}
+
+impl Display for ErrorResponse {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Formatted {
+        formatter.write_str(&self.message)
+    }
 }
 
 impl ErrorResponse {
