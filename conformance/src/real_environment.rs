@@ -111,7 +111,7 @@ impl RealEnvironment {
                 &self.broker.url,
                 &kubeconfig,
                 POLLING_INTERVAL,
-                fleet.namespace.as_deref(),
+                &list_agent_arguments(fleet),
             );
             self.agents.insert(agent.name.clone(), process.map_err(broken)?);
             let cluster = RealCluster { running: cluster, faults: Faults::none(provider.name()) };
@@ -243,4 +243,13 @@ impl Environment for RealEnvironment {
     fn list_requests(&mut self, _: &str, _: &str) -> Result<Vec<RecordedRequest>, StepError> {
         Err(StepError::Unsupported("list the requests of an agent"))
     }
+}
+
+/// Lists the arguments of an agent that a scenario sets.
+fn list_agent_arguments(fleet: &Fleet) -> Vec<String> {
+    let namespace = fleet.namespace.iter().map(|namespace| format!("--namespace={namespace}"));
+    let reserved = fleet.reserved_namespaces.join(",");
+    let reserved = (!reserved.is_empty()).then(|| format!("--reserved-namespaces={reserved}"));
+    let account = fleet.default_service_account.iter().map(|account| format!("--default-service-account={account}"));
+    namespace.chain(reserved).chain(account).collect()
 }

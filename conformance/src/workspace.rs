@@ -121,7 +121,8 @@ impl Workspace {
         SimProvider::new(&self.binaries.api_server)
     }
 
-    /// Starts the agent of a cluster. It prints the address of its probes, which is another one after a restart.
+    /// Starts the agent of a cluster, with further arguments. It prints the address of its probes, which is another one after a
+    /// restart.
     pub fn start_agent(
         &self,
         name: &str,
@@ -129,13 +130,12 @@ impl Workspace {
         broker: &str,
         kubeconfig: &Path,
         interval: Duration,
-        namespace: Option<&str>,
+        more: &[String],
     ) -> Result<Process, WorkspaceError> {
         let interval = interval.as_secs().to_string();
         let identity = ["--name", name, "--cluster", name, "--identity", name, "--broker", broker];
         let options = ["--polling-interval", &interval, "--listen", LISTEN_FREE];
-        let namespace = namespace.into_iter().flat_map(|namespace| ["--namespace", namespace]);
-        let arguments = identity.into_iter().chain(options).chain(namespace).map(OsString::from);
+        let arguments = identity.into_iter().chain(options).chain(more.iter().map(String::as_str)).map(OsString::from);
         let arguments = arguments.chain(["--kubeconfig".into(), kubeconfig.into()]);
         let mut launch = self.launch(name, &self.binaries.agent, arguments.collect());
         launch.environment.push((AGENT_KEY, key.to_owned()));

@@ -62,7 +62,7 @@ impl Setup<'_> {
         let kubeconfig = granted.unwrap_or_else(|| cluster.access().kubeconfig.clone());
         let broker = workspace.start_broker().map_err(to_message)?;
         let registration = self.runtime.block_on(REGISTER_MAX, register(&broker)).map_err(to_message)??;
-        let agent = workspace.start_agent(NAME, &registration.key, &broker.url, &kubeconfig, interval, None);
+        let agent = workspace.start_agent(NAME, &registration.key, &broker.url, &kubeconfig, interval, &[]);
         let mut agent = agent.map_err(to_message)?;
         let agent_address = agent.wait_for_line(self.runtime, PROBES).map_err(to_message)?;
         Ok(Environment { agent, broker, cluster, workspace, registration, agent_address, kubeconfig })

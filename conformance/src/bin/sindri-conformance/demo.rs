@@ -120,7 +120,7 @@ impl Demo {
             .ok_or_else(|| ExitReason::Failed("the broker returned no key for the agent".to_owned()))?;
         self.sindri(&["agent", "activate", NAME])?;
         let (broker, kubeconfig) = (&self.broker.url, &self.cluster.access().kubeconfig);
-        let agent = self.workspace.start_agent(NAME, key, broker, kubeconfig, POLLING_INTERVAL, None);
+        let agent = self.workspace.start_agent(NAME, key, broker, kubeconfig, POLLING_INTERVAL, &[]);
         self.agent = Some(agent.map_err(broken)?);
         Ok(())
     }

@@ -78,6 +78,7 @@ pub fn agent(seed: u64, identity: &str, setup: AgentSetup) -> Program {
                     .expect("the address and the key are well formed"),
                 cluster: Cluster::new(sender, RetryPolicy::default())
                     .with_namespace_scope(settings.namespace.clone())
+                    .with_reserved_namespaces(settings.reserved_namespaces.clone())
                     .with_limits(limits),
                 clock: Clock::new(move || wall_time() + clocks_ahead),
                 entropy,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sindri_agent::Limits;
+use sindri_model::ServiceAccount;
 
 use super::duration::Span;
 
@@ -17,6 +18,12 @@ pub struct Fleet {
     /// The only namespace that the agents may access; `None` for the whole cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// Namespaces that are closed to stacks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reserved_namespaces: Vec<String>,
+    /// ServiceAccount as which stacks are written that name none; `None` for the agents' own permissions.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "service_account")]
+    pub default_service_account: Option<ServiceAccount>,
     /// Number of brokers on one database: `broker`, `broker-2` and so on.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub brokers: usize,
@@ -38,6 +45,8 @@ impl Fleet {
             agents,
             replicas: one(),
             namespace: None,
+            reserved_namespaces: Vec::new(),
+            default_service_account: None,
             brokers: one(),
             clocks_ahead: Span::default(),
             limits: Limits::default(),
@@ -52,6 +61,25 @@ impl Fleet {
         let is_agent =
             |agent: &String| (0..self.replicas).any(|index| replica_name(agent, index) == name) || is_api(agent, name);
         is_broker || self.agents.iter().any(is_agent)
+    }
+}
+
+/// A ServiceAccount as its text.
+mod service_account {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use sindri_model::ServiceAccount;
+
+    pub fn serialize<S: Serializer>(account: &Option<ServiceAccount>, serializer: S) -> Result<S::Ok, S::Error> {
+        match account {
+            Some(account) => serializer.collect_str(account),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ServiceAccount>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
     }
 }
 

@@ -138,6 +138,8 @@ impl SimulatedWorld {
         let settings = Settings {
             polling_interval: self.options.polling_interval,
             namespace: fleet.namespace.clone(),
+            reserved_namespaces: fleet.reserved_namespaces.clone(),
+            default_service_account: fleet.default_service_account.clone(),
             ..Settings::new(name.to_owned(), name.to_owned())
         };
         let setup = AgentSetup {
