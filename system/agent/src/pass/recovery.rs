@@ -12,6 +12,7 @@ use super::inventory::{Completeness, Entry, Inventory, InventoryError, load_inve
 use super::observe::{FoundObjects, find_stack_objects};
 use super::summary::PassError;
 use crate::cluster::Cluster;
+use crate::target::instruction::Instruction;
 
 /// Time limit of each step of a search that leaves out kinds that cannot be listed in time.
 const SEARCH_MAX: Duration = Duration::from_secs(15);
@@ -29,6 +30,8 @@ pub struct InventoryReader<'a> {
     pub agent: AgentId,
     /// Id of the stack.
     pub stack: StackId,
+    /// What the pass executes; it has the names of stacks.
+    pub instruction: &'a Instruction<'a>,
 }
 
 /// Inventory as it was read.
@@ -81,7 +84,8 @@ impl InventoryReader<'_> {
                     // Nothing may be concluded from an inventory without the objects of a kind.
                     return Err(error.into());
                 }
-                tracing::warn!("stack {stack}: the search of the cluster leaves out a kind: {error}");
+                let name = self.instruction.claims().name(stack);
+                tracing::warn!("stack {name}: the search of the cluster leaves out a kind: {error}");
             }
             for entry in entries {
                 if inventory.get(&entry.key).is_none() {
@@ -112,9 +116,9 @@ impl InventoryReader<'_> {
                 inventory.applied = Some(applied.position);
                 applied.goal.objects().iter().for_each(|object| record_creation(&mut inventory, object));
             }
-            let (stack, count) = (self.stack, inventory.entries().count());
-            tracing::warn!("stack {stack}: its inventory was lost or outdated, and built again with {count} objects");
-            inventory.versions = rewrite_inventory(self.cluster, stack, &inventory).await?;
+            let (name, count) = (self.instruction.claims().name(self.stack), inventory.entries().count());
+            tracing::warn!("stack {name}: its inventory was lost or outdated, and built again with {count} objects");
+            inventory.versions = rewrite_inventory(self.cluster, self.stack, &inventory).await?;
         }
         Ok(inventory)
     }

@@ -333,8 +333,8 @@ impl Pass<'_> {
     }
 
     fn inventory_reader(&self) -> InventoryReader<'_> {
-        let Self { cluster, broker, former_stacks, agent, revision, .. } = *self;
-        InventoryReader { cluster, broker, former_stacks, agent, stack: revision.stack_id }
+        let Self { cluster, broker, former_stacks, agent, revision, instruction, .. } = *self;
+        InventoryReader { cluster, broker, former_stacks, agent, stack: revision.stack_id, instruction }
     }
 
     /// Searches for deletions that must wait, and asks for their approval and that of the given holds.

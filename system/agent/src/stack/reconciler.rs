@@ -74,12 +74,13 @@ impl Reconciler<'_> {
     ) -> (StackId, ReconcileState) {
         let (stack, started) = (revision.stack_id, Instant::now());
         if let Err(panic) = catch_panic(self.pass_unless_removed(&revision, &mut state, &superseded)).await {
-            tracing::error!("stack {stack}: {panic}; its next pass begins anew");
+            let name = self.target.claims().name(stack);
+            tracing::error!("stack {name}: {panic}; its next pass begins anew");
             self.metrics.record_pass(stack, PassOutcome::Panicked, started.elapsed());
             // It may be half changed.
             state = ReconcileState::default();
             if let Err(panic) = catch_panic(self.report_panic(&revision, panic, &mut state)).await {
-                tracing::error!("stack {stack}: {panic}; the failure of its pass is not reported");
+                tracing::error!("stack {name}: {panic}; the failure of its pass is not reported");
             }
         }
         (stack, state)
@@ -224,7 +225,7 @@ impl Reconciler<'_> {
             Err(error) => Err(error),
         };
         if let Err(error) = saved {
-            tracing::warn!("stack {stack}: {error}");
+            tracing::warn!("stack {}: {error}", self.target.claims().name(stack));
         }
     }
 
