@@ -241,6 +241,7 @@ impl Agent {
             reflector: &reflector,
             settings: &self.settings,
             target: &target,
+            metrics: &self.metrics,
             announced: &proposals,
         };
         let process = self.settings.lease.then(|| (self.identity.clone(), self.cluster.write_gate()));

@@ -21,6 +21,7 @@ use crate::target::claims::Claims;
 use crate::target::policy::EffectivePolicy;
 use crate::target::revision::Revision;
 use crate::target::state::{LatestTargetState, TargetContent};
+use crate::telemetry::metrics::Metrics;
 
 /// Time limit of one plan: less than `sindri diff` waits.
 const PLAN_MAX: Duration = Duration::from_secs(50);
@@ -45,6 +46,8 @@ pub struct ProposalPlanner<'a> {
     pub settings: &'a Settings,
     /// Target state of the agent: what the other stacks claim.
     pub target: &'a LatestTargetState,
+    /// Counts panics.
+    pub metrics: &'a Metrics,
     /// Notified when there is a new proposal.
     pub announced: &'a Notify,
 }
@@ -97,7 +100,10 @@ impl ProposalPlanner<'_> {
         tracing::info!("planning proposal {} for stack {}", proposal.id, proposal.stack_name);
         let preview = match timeout(PLAN_MAX, catch_panic(self.preview(proposal))).await {
             Ok(Ok(preview)) => preview,
-            Ok(Err(panic)) => StackPreview::from_error(&panic),
+            Ok(Err(panic)) => {
+                self.metrics.count_panic();
+                StackPreview::from_error(&panic)
+            }
             Err(_) => StackPreview::from_error(&format!("there is no plan after {} s", PLAN_MAX.as_secs())),
         };
         let StackPreview { text, has_changes, has_errors } = preview;

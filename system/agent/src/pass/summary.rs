@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sindri_health::AssessedObject;
-use sindri_model::ObjectKey;
+use sindri_model::{BundleError, DocumentError, ObjectKey};
 use thiserror::Error;
 
 use super::act::{ActError, DeleteError};
@@ -245,10 +245,13 @@ impl PassError {
         Some(denied.filter_map(ClusterError::object).cloned().collect())
     }
 
-    /// Returns true if the pass panicked, or its work on an object did.
+    /// Returns true if the pass panicked, or its work on an object or the parsing of its bundle did.
     pub fn has_panicked(&self) -> bool {
         match self {
             Self::Panicked(_) => true,
+            Self::Resolve(ResolveError::Bundle(BundleError { errors })) => {
+                errors.iter().any(|error| matches!(error, DocumentError::Internal(_)))
+            }
             Self::Act(error) => error.has_panicked(),
             _ => false,
         }
@@ -266,5 +269,17 @@ impl PassError {
     /// Returns true if a write failed.
     pub fn is_failed_write(&self) -> bool {
         matches!(self, Self::Act(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_the_parser_is_a_panic_and_an_invalid_bundle_is_not() {
+        let error = |error| PassError::Resolve(ResolveError::Bundle(BundleError { errors: vec![error] }));
+        assert!(error(DocumentError::Internal("internal error: a".to_owned())).has_panicked());
+        assert!(!error(DocumentError::NoObject).has_panicked());
     }
 }
