@@ -220,6 +220,36 @@ impl ExpectedStack {
         }
     }
 
+    /// Records that the broker forgot everything since a backup, in which the stack was as given; `None`: the stack is younger. What
+    /// agents have applied since stays until the next instruction.
+    fn forget_since(&mut self, backup: Option<&Self>) {
+        let now = wall_time();
+        let targets = backup.map(|stack| stack.targets.clone()).unwrap_or_default();
+        let forgotten: Vec<String> =
+            self.targets.keys().filter(|agent| !targets.contains_key(*agent)).cloned().collect();
+        for agent in forgotten {
+            self.undecided.insert(agent.clone());
+            self.set_back.insert(agent);
+        }
+        self.targets = targets;
+        for (agent, targeting) in &mut self.targets {
+            targeting.since = now;
+            self.undecided.remove(agent);
+            self.set_back.remove(agent);
+        }
+        // The name of a younger stack is free again.
+        self.is_deleted = backup.is_none_or(|stack| stack.is_deleted);
+        if let Some(backup) = backup {
+            self.newest_text.clone_from(&backup.newest_text);
+            self.is_rejected = backup.is_rejected;
+            let changed: BTreeSet<String> = self.policies.keys().chain(backup.policies.keys()).cloned().collect();
+            for annotation in changed {
+                let value = backup.policies.get(&annotation).cloned();
+                self.set_policy(annotation, value);
+            }
+        }
+    }
+
     /// Records that an agent was deleted at the broker, without an instruction about the objects in its cluster.
     pub fn lose_agent(&mut self, agent: &str) {
         if self.targets.remove(agent).is_some() {
@@ -272,9 +302,23 @@ pub struct ExpectedState {
     pub stacks: BTreeMap<String, ExpectedStack>,
     /// Plans that the operator approved, with the reasons why they were held.
     pub approved: Vec<String>,
+    /// Stacks at the last backup of the broker.
+    backup: Vec<ExpectedStack>,
 }
 
 impl ExpectedState {
+    /// Records a backup of the broker.
+    pub fn back_up(&mut self) {
+        self.backup = self.stacks.values().cloned().collect();
+    }
+
+    /// Records that the last backup of the broker was restored.
+    pub fn restore(&mut self) {
+        for stack in self.stacks.values_mut() {
+            stack.forget_since(self.backup.iter().find(|backup| backup.id == stack.id));
+        }
+    }
+
     /// Finds the stack with this id.
     pub fn find_stack(&self, id: &str) -> Option<&ExpectedStack> {
         self.stacks.values().find(|stack| stack.id.to_string() == id)

@@ -54,7 +54,10 @@ impl Interpreter<'_> {
             Step::Activate(activation) => self.activate(activation),
             Step::DeleteAgent(agent) => self.delete_agent(&agent.agent),
             Step::CreateAgent(agent) => self.create_agent(&agent.agent),
-            Step::Backup => self.environment.act_on_hosts(HostAction::Backup),
+            Step::Backup => {
+                self.expected.borrow_mut().back_up();
+                self.environment.act_on_hosts(HostAction::Backup)
+            }
             Step::SnapshotEtcd(ClusterRef { cluster }) => {
                 self.environment.act_on_hosts(HostAction::SnapshotEtcd(cluster.clone()))
             }
@@ -64,7 +67,11 @@ impl Interpreter<'_> {
                 expected.stacks.values_mut().for_each(|stack| stack.set_cluster_back(cluster));
                 Ok(())
             }
-            Step::Restore(restore) => self.environment.act_on_hosts(HostAction::Restore { declared: restore.declared }),
+            Step::Restore(restore) => {
+                self.environment.act_on_hosts(HostAction::Restore { declared: restore.declared })?;
+                self.expected.borrow_mut().restore();
+                Ok(())
+            }
             Step::Stall => self.environment.act_on_hosts(HostAction::Stall(None)),
             Step::Resume => self.environment.act_on_hosts(HostAction::Resume(None)),
             Step::StallFor(BrokerRef { broker }) => {

@@ -13,6 +13,7 @@ const DOCUMENTS_MAX: u64 = 6;
 const LARGE: (u64, u64) = (20, 120);
 
 /// A stack of a random world.
+#[derive(Clone)]
 pub struct RandomStack {
     /// Its name.
     pub name: &'static str,

@@ -1,16 +1,17 @@
 //! Sequences of operations that have to meet in time: single operations, drawn one by one, rarely do.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
 use sindri_model::policy::REMOVAL_ANNOTATION;
 
-use super::operators::{submit_next, submit_text, submit_without};
+use super::operators::{operate, submit_next, submit_text, submit_without};
 use super::people::{Action, act_on, create_foreign};
 use super::pools::{NAMESPACES, choose, choose_weighted};
 use super::random_stack::RandomStack;
 use crate::rng::SeededRng;
-use crate::scenario::{ClusterFault, ClusterRef, Fleet, Span, StackAnnotation, StackRef, Step, replica_name};
+use crate::scenario::{ClusterFault, ClusterRef, Fleet, Restore, Span, StackAnnotation, StackRef, Step, replica_name};
 
 #[derive(Clone, Copy)]
 enum Sequence {
@@ -32,9 +33,11 @@ enum Sequence {
     DroppedAroundForeign,
     /// An object is dropped, and declared again while the agent deletes it.
     DroppedForAMoment,
+    /// The broker forgets a few operations, because its backup is restored.
+    RestoredBroker,
 }
 
-const WEIGHTS: [(u64, Sequence); 9] = [
+const WEIGHTS: [(u64, Sequence); 10] = [
     (3, Sequence::ChangedWhileAway),
     (2, Sequence::KilledDuringPass),
     (2, Sequence::DroppedWhileDenied),
@@ -44,6 +47,7 @@ const WEIGHTS: [(u64, Sequence); 9] = [
     (1, Sequence::DeletedAndKept),
     (2, Sequence::DroppedAroundForeign),
     (2, Sequence::DroppedForAMoment),
+    (2, Sequence::RestoredBroker),
 ];
 
 /// Makes the steps of a sequence about the stack of this index, which was submitted before.
@@ -105,7 +109,43 @@ pub fn make_sequence(rng: &mut SeededRng, stacks: &mut [RandomStack], index: usi
             let Some(dropped) = submit_without(stack, &object) else { return Vec::new() };
             vec![dropped, wait(rng, 1, 300), submit_text(stack, text)]
         }
+        Sequence::RestoredBroker => restore_broker(rng, stacks, fleet),
     }
+}
+
+/// Lets the broker forget what happens between a backup and its restore. The operators declare the restore, and submit every
+/// stack again.
+fn restore_broker(rng: &mut SeededRng, stacks: &mut [RandomStack], fleet: &Fleet) -> Vec<Step> {
+    if fleet.brokers > 1 {
+        return Vec::new();
+    }
+    let backup = stacks.to_vec();
+    let mut steps = vec![Step::Backup, wait(rng, 1, 5_000)];
+    let mut deleted = BTreeSet::new();
+    for _ in 0..rng.between(1, 4) {
+        let stack = rng.between(0, stacks.len() as u64 - 1) as usize;
+        if deleted.contains(&stack) {
+            continue;
+        }
+        let operation = operate(rng, &mut stacks[stack], &fleet.agents);
+        // The backup knows other ids and keys of agents that were created since.
+        if operation.iter().any(|step| matches!(step, Step::DeleteAgent(_))) {
+            continue;
+        }
+        if operation.iter().any(|step| matches!(step, Step::Delete(_))) {
+            deleted.insert(stack);
+        }
+        steps.extend(operation);
+        steps.push(wait(rng, 1, 20_000));
+    }
+    stacks.clone_from_slice(&backup);
+    steps.push(Step::Restore(Restore { declared: true }));
+    for stack in stacks.iter() {
+        if let Some(text) = stack.newest_text() {
+            steps.extend([wait(rng, 1, 5_000), submit_text(stack, text)]);
+        }
+    }
+    steps
 }
 
 /// Lets a person create an object in a namespace of a stack, which then drops it.
