@@ -31,7 +31,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve on 127.0.0.1 until SIGTERM or SIGINT.
+    /// Serve until SIGTERM or SIGINT.
     Serve(ServeCommand),
     /// Create a directory of programs for the test environments of Go.
     Assets(AssetsCommand),

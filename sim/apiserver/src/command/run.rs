@@ -1,6 +1,7 @@
 //! Parts that all entry points share: the wall clock, entropy, signals, and serving until shutdown.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -25,10 +26,10 @@ pub(super) fn shutdown_signal() -> Result<impl Future<Output = ()>, StartError> 
 }
 
 /// Opens a listener; returns it with its address.
-pub(super) async fn listen(host: &str, port: u16) -> Result<(TcpListener, String), StartError> {
+pub(super) async fn listen(host: &str, port: u16) -> Result<(TcpListener, SocketAddr), StartError> {
     let failed = |source| StartError::Listen { address: format!("{host}:{port}"), source };
     let listener = TcpListener::bind((host, port)).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?.to_string();
+    let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
 }
 

@@ -1,6 +1,8 @@
 //! `sindri-apiserver serve`: the API server on a local port, for `kubectl` and for tests of other programs.
 
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,13 +14,20 @@ use super::files::{self, StartError};
 use super::kubeconfig::render_kubeconfig;
 use super::run::{listen, random_token, serve_until_shutdown, shutdown_signal, wall_clock};
 
-const HOST: &str = "127.0.0.1";
+/// Names of the server in its certificate.
+const NAMES: [&str; 3] = ["127.0.0.1", "localhost", "kubernetes.default.svc"];
 /// Maximum number of nodes.
 const NODES_MAX: u16 = 1_000;
 
 /// Options of `serve`.
 #[derive(clap::Args)]
 pub(crate) struct ServeCommand {
+    /// Address to listen on; 0.0.0.0 for clients outside of a container.
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind_address: IpAddr,
+    /// Further name or address of the server, which its certificate has too (repeatable). The first one is that of the kubeconfig.
+    #[arg(long)]
+    name: Vec<String>,
     /// Port to listen on; 0 selects a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -61,10 +70,29 @@ impl ServeCommand {
         machine.with_kubelet(now, &names)
     }
 
+    /// Returns the address for clients.
+    fn address(&self, bound: SocketAddr) -> String {
+        match self.name.first() {
+            Some(name) if name.contains(':') => format!("[{name}]:{}", bound.port()),
+            Some(name) => format!("{name}:{}", bound.port()),
+            None if bound.ip().is_unspecified() => format!("{}:{}", NAMES[0], bound.port()),
+            None => bound.to_string(),
+        }
+    }
+
+    /// Returns the names and addresses of the certificate.
+    fn names(&self) -> Vec<String> {
+        let known = NAMES.map(str::to_owned).into_iter().chain(self.name.iter().cloned());
+        let bound = (!self.bind_address.is_unspecified()).then(|| self.bind_address.to_string());
+        let names: BTreeSet<String> = known.chain(bound).collect();
+        names.into_iter().collect()
+    }
+
     /// Serves until SIGTERM or SIGINT.
     pub(crate) async fn run(self) -> Result<(), StartError> {
         let shutdown = shutdown_signal()?;
-        let (listener, address) = listen(HOST, self.port).await?;
+        let (listener, bound) = listen(&self.bind_address.to_string(), self.port).await?;
+        let address = self.address(bound);
         let mut machine = self.build_server();
         let mut data = match &self.data {
             Some(path) => Some(DataFile::open(path, &mut machine)?),
@@ -73,6 +101,9 @@ impl ServeCommand {
         let mut tls = None;
         let url;
         if self.plain_http {
+            if !self.bind_address.is_loopback() {
+                eprintln!("warning: every client that reaches {bound} is the administrator");
+            }
             url = format!("http://{address}");
             self.write_kubeconfig(&render_kubeconfig(&url, None, None))?;
         } else {
@@ -80,7 +111,7 @@ impl ServeCommand {
             let token = random_token()?;
             machine = machine.with_administrator(&token);
             let authority = CertificateAuthority::new()?;
-            let pair = authority.issue_server(&[HOST, "localhost", "kubernetes.default.svc"].map(str::to_owned))?;
+            let pair = authority.issue_server(&self.names())?;
             let mut authorities = vec![authority.certificate.clone()];
             if let Some(file) = &self.client_ca_file {
                 authorities.push(files::read(file)?);

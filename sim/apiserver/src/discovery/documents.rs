@@ -13,6 +13,8 @@ use crate::http::route::Route;
 use crate::registry::served::Registry;
 use crate::storage::store::Store;
 
+const JSON: &str = "application/json";
+
 /// Responds to a request that is not about objects. All of these are read-only.
 pub(crate) fn respond(
     store: &Store,
@@ -39,11 +41,14 @@ pub(crate) fn respond(
     let aggregated = media::aggregated_discovery(request);
     let tag = &request.headers.if_none_match;
     match route {
-        Route::Version => only(groups::version(), "application/json"),
+        Route::Version => match media::rejects_media(request, JSON) {
+            true => Err(ApiError::not_acceptable(&[JSON])),
+            false => Ok(Response::indented(200, &groups::version())),
+        },
         Route::Health { endpoint, check } => health::respond(request, endpoint, check),
-        Route::Root => Ok(Response::json(200, &groups::paths(registry))),
+        Route::Root => Ok(Response::indented(200, &groups::paths(registry))),
         Route::Keys => only(groups::keys(), "application/jwk-set+json"),
-        Route::Issuer => only(groups::issuer(), "application/json"),
+        Route::Issuer => only(groups::issuer(), JSON),
         Route::Core | Route::Groups => {
             let is_core = *route == Route::Core;
             match aggregated {

@@ -11,4 +11,5 @@ pub(crate) mod shared;
 mod snapshots;
 mod streams;
 pub(crate) mod webhook_client;
+mod webhook_trust;
 pub(crate) mod webhooks;

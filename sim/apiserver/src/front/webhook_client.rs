@@ -11,11 +11,11 @@ use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{CertificateError, ClientConfig, Error as TlsError, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, Error as TlsError};
 use tower_service::Service;
 
+use super::webhook_trust::{BundleVerifier, describe_certificate_error};
 use super::webhooks::{WebhookCaller, WebhookFuture};
 use crate::http::webhook_call::{WebhookAnswer, WebhookCall, WebhookReply};
 
@@ -109,20 +109,17 @@ async fn exchange<S: Read + Write + Unpin + Send + 'static>(stream: S, call: &We
     }
 }
 
-/// Returns a configuration that trusts a bundle of certificate authorities, or those of the system if it is empty.
+/// Returns a configuration that trusts the certificates of a bundle, or the authorities of the system if it is empty.
 fn tls_config(ca_bundle: &Bytes) -> Result<Arc<ClientConfig>, String> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone());
     let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
     let mut config = if ca_bundle.is_empty() {
         use rustls_platform_verifier::BuilderVerifierExt;
         builder.with_platform_verifier().map_err(|error| error.to_string())?.with_no_client_auth()
     } else {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(ca_bundle).flatten() {
-            // Go ignores certificates of a bundle that it cannot read.
-            let _unreadable = roots.add(certificate);
-        }
-        builder.with_root_certificates(roots).with_no_client_auth()
+        let verifier = BundleVerifier::new(ca_bundle, provider).map_err(|error| describe_rejection(&error))?;
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth()
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
@@ -152,16 +149,15 @@ fn describe_connection_error(host: &str, port: u16, error: &(dyn std::error::Err
 
 /// Returns the error of a TLS handshake in the words of Go.
 fn describe_tls_error(error: &std::io::Error) -> String {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
-    let Some(TlsError::InvalidCertificate(problem)) = inner else { return format!("remote error: tls: {error}") };
-    let reason = match problem {
-        // The signature is that of another authority with the same name.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "certificate signed by unknown authority".to_owned()
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "certificate has expired or is not yet valid".to_owned()
-        }
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) {
+        Some(rejected @ TlsError::InvalidCertificate(_)) => describe_rejection(rejected),
+        _ => format!("remote error: tls: {error}"),
+    }
+}
+
+fn describe_rejection(error: &TlsError) -> String {
+    let reason = match error {
+        TlsError::InvalidCertificate(problem) => describe_certificate_error(problem),
         other => other.to_string(),
     };
     format!("tls: failed to verify certificate: x509: {reason}")

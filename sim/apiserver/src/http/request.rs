@@ -184,7 +184,7 @@ impl Request {
 }
 
 /// Decodes percent-encoding. As in Go, a malformed escape is an error; the crate `percent-encoding` would accept it.
-fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -83,6 +83,11 @@ impl Response {
         Self::from_json(status, json.into())
     }
 
+    /// Creates a response in indented JSON, as the documents about the server have it.
+    pub(crate) fn indented(status: u16, body: &Value) -> Self {
+        Self::from_json(status, serde_json::to_vec_pretty(body).expect("JSON has string keys only").into())
+    }
+
     /// Creates a response from serialized JSON.
     pub(crate) fn from_json(status: u16, json: Bytes) -> Self {
         Self::Full { status, headers: vec![("content-type", JSON.to_owned())], body: json }

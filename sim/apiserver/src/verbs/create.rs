@@ -42,10 +42,6 @@ pub(crate) fn create_from_request(
 ) -> Result<WriteResult, ApiError> {
     let options = request.options("CreateOptions")?;
     let DecodedBody { object, warnings } = request.body_object(&options)?;
-    if !string_at(&object, "/metadata/resourceVersion").is_empty() {
-        let reason = "resourceVersion should not be set on objects to be created";
-        return Err(ApiError::unknown(reason).with_warnings(&warnings));
-    }
     create(state, request, &options, object, Verb::Create, warnings.clone())
         .map_err(|error| error.with_warnings(&warnings))
 }
@@ -91,6 +87,9 @@ fn create_admitted(
     notices.extend(admit_validation(&state.store, request, &name, &object)?);
     pass_uncalled(request, validate_write(state, request, options, None, &name, &object, notices))?;
     check_quotas(&state.store, request, &name, &object)?;
+    if verb == Verb::Create && !options.dry_run {
+        check_unset_version(&object)?;
+    }
     check_absent(&state.store, request, &name)?;
     let object = convert_to_storage(&state.store, request, object)?;
     let object = if options.dry_run {
@@ -297,6 +296,16 @@ fn admit_limits(store: &Store, request: &ResourceRequest<'_>, name: &str, object
     let (resource, namespace) = (&request.target.resource, request.namespace.as_deref().unwrap_or_default());
     let violation = apply_limit_ranges(store, namespace, resource, object);
     violation.map_or(Ok(()), |reason| Err(ApiError::forbidden(resource, name, &reason)))
+}
+
+/// Checks that a new object has no resourceVersion. A text that is no version counts as none.
+fn check_unset_version(object: &Value) -> Result<(), ApiError> {
+    match string_at(object, "/metadata/resourceVersion").parse::<u64>() {
+        Ok(version) if version != 0 => {
+            Err(ApiError::unknown("resourceVersion should not be set on objects to be created"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_absent(store: &Store, request: &ResourceRequest<'_>, name: &str) -> Result<(), ApiError> {

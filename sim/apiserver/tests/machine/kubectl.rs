@@ -299,6 +299,20 @@ fn plain_http_needs_no_token_and_tls_does() {
 }
 
 #[test]
+fn the_first_name_is_that_of_the_kubeconfig_and_the_certificate_has_all() {
+    let server = Server::start_with(&["--bind-address=0.0.0.0", "--name=sim.example", "--name=10.1.2.3", "--nodes=0"]);
+    let port = server.url.strip_prefix("https://sim.example:").expect("the name").to_owned();
+    let kubeconfig = std::fs::read_to_string(server.home.path().join("kubeconfig")).expect("a kubeconfig");
+    assert!(kubeconfig.contains(&server.url), "{kubeconfig}");
+    for name in ["sim.example", "10.1.2.3", "localhost"] {
+        let flags = [format!("--server=https://127.0.0.1:{port}"), format!("--tls-server-name={name}")];
+        server.kubectl(&["get", "ns", &flags[0], &flags[1]], "");
+    }
+    let unnamed = Server::start_with(&["--bind-address=0.0.0.0", "--nodes=0"]);
+    assert!(unnamed.url.starts_with("https://127.0.0.1:"), "{}", unnamed.url);
+}
+
+#[test]
 fn a_client_certificate_authenticates_the_user() {
     let server = Server::start();
     let file = |name: &str| server.home.path().join("certificates").join(name).display().to_string();

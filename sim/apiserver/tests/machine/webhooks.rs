@@ -86,15 +86,15 @@ fn create(machine: &mut Machine, answer: impl FnMut(&WebhookCall) -> WebhookAnsw
 /// Creates a ConfigMap with one validating webhook, and returns the failure.
 fn rejection(changes: &Value, answer: impl FnMut(&WebhookCall) -> WebhookAnswer) -> TestResponse {
     let mut machine = Machine::new();
-    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test", changes)]);
+    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test.io", changes)]);
     create(&mut machine, answer)
 }
 
 #[test]
 fn a_request_that_awaits_a_webhook_changes_nothing() {
     let mut machine = Machine::new();
-    configure(&mut machine, MUTATING, "first", &[webhook("mutating.test", &json!({}))]);
-    configure(&mut machine, VALIDATING, "second", &[webhook("validating.test", &json!({}))]);
+    configure(&mut machine, MUTATING, "first", &[webhook("mutating.test.io", &json!({}))]);
+    configure(&mut machine, VALIDATING, "second", &[webhook("validating.test.io", &json!({}))]);
     machine.server.take_journal();
     let (before, revision) = (machine.server.export(), machine.server.revision());
     let request = machine.request(Method::POST, MAPS, "application/json", &map("one"));
@@ -117,7 +117,10 @@ fn a_request_that_awaits_a_webhook_changes_nothing() {
     let Handled::Response(response) = machine.server.try_handle(machine.now, &request, None, &mut answers) else {
         panic!("both webhooks have answered")
     };
-    assert_eq!((response.status(), seen), (Some(201), vec!["mutating.test".to_owned(), "validating.test".to_owned()]));
+    assert_eq!(
+        (response.status(), seen),
+        (Some(201), vec!["mutating.test.io".to_owned(), "validating.test.io".to_owned()])
+    );
     assert_eq!(machine.server.take_journal().len(), 1);
 }
 
@@ -125,7 +128,7 @@ fn a_request_that_awaits_a_webhook_changes_nothing() {
 fn an_object_that_changed_in_between_is_reviewed_again() {
     let mut machine = Machine::new();
     machine.post(MAPS, &map("one"));
-    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test", &json!({}))]);
+    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test.io", &json!({}))]);
     let target = format!("{MAPS}/one");
     let request = machine.request(Method::PATCH, &target, "application/merge-patch+json", &json!({"data": {"c": "d"}}));
     let mut answers = WebhookAnswers::default();
@@ -145,7 +148,7 @@ fn an_object_that_changed_in_between_is_reviewed_again() {
 #[test]
 fn a_review_shows_the_request_and_the_objects() {
     let mut machine = Machine::new();
-    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test", &json!({}))]);
+    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test.io", &json!({}))]);
     let mut requests = Vec::new();
     let target = format!("{MAPS}/one?fieldManager=me");
     let calls = [
@@ -156,7 +159,7 @@ fn a_review_shows_the_request_and_the_objects() {
     for request in &calls {
         let (response, _) = send(&mut machine, request, |call| {
             assert_eq!((call.host.as_str(), call.port, call.timeout.as_secs()), ("hooks.test", 443, 3));
-            assert_eq!(call.url, "https://hooks.test/hook.test?timeout=3s");
+            assert_eq!(call.url, "https://hooks.test/hook.test.io?timeout=3s");
             requests.push(read_call(call).1);
             allow(call)
         });
@@ -179,18 +182,18 @@ fn a_review_shows_the_request_and_the_objects() {
 #[test]
 fn denials_have_the_messages_of_the_real_server() {
     let cases = [
-        (json!({}), (400, "", "admission webhook \"hook.test\" denied the request without explanation")),
+        (json!({}), (400, "", "admission webhook \"hook.test.io\" denied the request without explanation")),
         (
             json!({"message": "not today", "code": 403, "reason": "Forbidden"}),
-            (403, "Forbidden", "admission webhook \"hook.test\" denied the request: not today"),
+            (403, "Forbidden", "admission webhook \"hook.test.io\" denied the request: not today"),
         ),
         (
             json!({"reason": "Conflict"}),
-            (400, "Conflict", "admission webhook \"hook.test\" denied the request: Conflict"),
+            (400, "Conflict", "admission webhook \"hook.test.io\" denied the request: Conflict"),
         ),
         (
             json!({"code": 200, "message": "fine"}),
-            (400, "", "admission webhook \"hook.test\" denied the request: fine"),
+            (400, "", "admission webhook \"hook.test.io\" denied the request: fine"),
         ),
     ];
     for (status, expected) in cases {
@@ -203,7 +206,7 @@ fn denials_have_the_messages_of_the_real_server() {
 
 #[test]
 fn failed_calls_reject_or_are_ignored_by_the_failure_policy() {
-    let post = "Post \"https://hooks.test/hook.test?timeout=3s\"";
+    let post = "Post \"https://hooks.test/hook.test.io?timeout=3s\"";
     let cases: [(WebhookAnswer, String); 4] = [
         (
             Err("dial tcp 192.0.2.1:443: connect: connection refused".to_owned()),
@@ -225,7 +228,7 @@ fn failed_calls_reject_or_are_ignored_by_the_failure_policy() {
     ];
     for (answer, reason) in cases {
         let failed = rejection(&json!({}), |_| answer.clone());
-        let message = format!("Internal error occurred: failed calling webhook \"hook.test\": {reason}");
+        let message = format!("Internal error occurred: failed calling webhook \"hook.test.io\": {reason}");
         assert_eq!(failed.failure(), (500, "InternalError", message.as_str()));
         let ignored = rejection(&json!({"failurePolicy": "Ignore"}), |_| answer.clone());
         assert_eq!(ignored.status, 201, "{:?}", ignored.body);
@@ -235,7 +238,7 @@ fn failed_calls_reject_or_are_ignored_by_the_failure_policy() {
 #[test]
 fn without_a_caller_webhooks_are_unreachable() {
     let mut machine = Machine::new();
-    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test", &json!({}))]);
+    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test.io", &json!({}))]);
     let failed = machine.post(MAPS, &map("one"));
     assert_eq!(failed.status, 500);
     assert!(failed.failure().2.ends_with("connection refused"), "{:?}", failed.body);
@@ -245,7 +248,7 @@ fn without_a_caller_webhooks_are_unreachable() {
         VALIDATING,
         "all",
         &[webhook(
-            "all.test",
+            "all.test.io",
             &json!({
                 "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}],
             }),
@@ -317,8 +320,8 @@ fn a_webhook_for_another_version_gets_the_object_in_that_version() {
         "resources": ["horizontalpodautoscalers"],
     }]);
     let hooks = [
-        webhook("equivalent.test", &json!({ "rules": rule })),
-        webhook("exact.test", &json!({"rules": rule, "matchPolicy": "Exact"})),
+        webhook("equivalent.test.io", &json!({ "rules": rule })),
+        webhook("exact.test.io", &json!({"rules": rule, "matchPolicy": "Exact"})),
     ];
     configure(&mut machine, MUTATING, "tests", &hooks);
     let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}});
@@ -329,7 +332,7 @@ fn a_webhook_for_another_version_gets_the_object_in_that_version() {
     let request = machine.request(Method::POST, scalers, "application/json", &scaler);
     let (created, _) = send(&mut machine, &request, |call| {
         let (name, request) = read_call(call);
-        assert_eq!(name, "equivalent.test");
+        assert_eq!(name, "equivalent.test.io");
         assert_eq!(request["kind"]["version"], "v1");
         assert_eq!(request["requestKind"]["version"], "v2");
         assert_eq!(request["object"]["spec"]["targetCPUUtilizationPercentage"], 50);
@@ -342,8 +345,13 @@ fn a_webhook_for_another_version_gets_the_object_in_that_version() {
 #[test]
 fn mutating_webhooks_change_objects_one_after_the_other() {
     let mut machine = Machine::new();
-    configure(&mut machine, MUTATING, "b", &[webhook("third.test", &json!({}))]);
-    configure(&mut machine, MUTATING, "a", &[webhook("first.test", &json!({})), webhook("second.test", &json!({}))]);
+    configure(&mut machine, MUTATING, "b", &[webhook("third.test.io", &json!({}))]);
+    configure(
+        &mut machine,
+        MUTATING,
+        "a",
+        &[webhook("first.test.io", &json!({})), webhook("second.test.io", &json!({}))],
+    );
     let mut seen = Vec::new();
     let created = create(&mut machine, |call| {
         let (name, request) = read_call(call);
@@ -352,8 +360,8 @@ fn mutating_webhooks_change_objects_one_after_the_other() {
         patch(call, &json!([{"op": "add", "path": format!("/data/{name}"), "value": "yes"}]))
     });
     let seen: Vec<(&str, usize)> = seen.iter().map(|(name, count)| (name.as_str(), count.unwrap_or(0))).collect();
-    assert_eq!(seen, [("first.test", 1), ("second.test", 2), ("third.test", 3)]);
-    let data = json!({"a": "b", "first.test": "yes", "second.test": "yes", "third.test": "yes"});
+    assert_eq!(seen, [("first.test.io", 1), ("second.test.io", 2), ("third.test.io", 3)]);
+    let data = json!({"a": "b", "first.test.io": "yes", "second.test.io": "yes", "third.test.io": "yes"});
     assert_eq!((created.status, &created.body["data"]), (201, &data));
     let owned = created.body["metadata"]["managedFields"][0]["fieldsV1"]["f:data"].clone();
     assert_eq!(owned, json!({".": {}, "f:a": {}}), "webhooks own no fields");
@@ -363,7 +371,8 @@ fn mutating_webhooks_change_objects_one_after_the_other() {
 fn a_webhook_is_called_again_after_a_later_change() {
     let mut machine = Machine::new();
     let again = json!({"reinvocationPolicy": "IfNeeded"});
-    let hooks = [webhook("again.test", &again), webhook("once.test", &json!({})), webhook("change.test", &json!({}))];
+    let hooks =
+        [webhook("again.test.io", &again), webhook("once.test.io", &json!({})), webhook("change.test.io", &json!({}))];
     configure(&mut machine, MUTATING, "tests", &hooks);
     let mut seen = Vec::new();
     let created = create(&mut machine, |call| {
@@ -371,17 +380,17 @@ fn a_webhook_is_called_again_after_a_later_change() {
         seen.push(name.clone());
         let count = request["object"]["data"].as_object().map_or(0, |data| data.len());
         match name.as_str() {
-            "change.test" => patch(call, &json!([{"op": "add", "path": "/data/changed", "value": "yes"}])),
-            "again.test" => {
+            "change.test.io" => patch(call, &json!([{"op": "add", "path": "/data/changed", "value": "yes"}])),
+            "again.test.io" => {
                 patch(call, &json!([{"op": "add", "path": "/metadata/labels", "value": {"n": count.to_string()}}]))
             }
             _ => allow(call),
         }
     });
-    assert_eq!(seen, ["again.test", "once.test", "change.test", "again.test"]);
+    assert_eq!(seen, ["again.test.io", "once.test.io", "change.test.io", "again.test.io"]);
     assert_eq!(created.body["metadata"]["labels"]["n"], "2");
     seen.clear();
-    let settled = [webhook("again.test", &again)];
+    let settled = [webhook("again.test.io", &again)];
     let _deleted =
         send(&mut machine, &Request::new(Method::DELETE, &format!("{MUTATING}/tests")).expect("valid"), allow);
     configure(&mut machine, MUTATING, "tests", &settled);
@@ -390,13 +399,13 @@ fn a_webhook_is_called_again_after_a_later_change() {
         seen.push(read_call(call).0);
         patch(call, &json!([{"op": "add", "path": "/data/x", "value": "y"}]))
     });
-    assert_eq!(seen, ["again.test"], "its own change is no reason");
+    assert_eq!(seen, ["again.test.io"], "its own change is no reason");
 }
 
 #[test]
 fn patches_that_do_not_apply_are_errors() {
     let mut machine = Machine::new();
-    configure(&mut machine, MUTATING, "tests", &[webhook("hook.test", &json!({}))]);
+    configure(&mut machine, MUTATING, "tests", &[webhook("hook.test.io", &json!({}))]);
     let cases = [
         (
             json!([{"op": "add", "path": "/x/y", "value": 1}]),
@@ -418,21 +427,21 @@ fn patches_that_do_not_apply_are_errors() {
     let untyped = STANDARD.encode("[]");
     let failed = create(&mut machine, |call| reply(call, json!({"allowed": true, "patch": untyped})));
     let reason = "received invalid webhook response: webhook returned response.patch but not response.patchType";
-    let message = format!("Internal error occurred: failed calling webhook \"hook.test\": {reason}");
+    let message = format!("Internal error occurred: failed calling webhook \"hook.test.io\": {reason}");
     assert_eq!(failed.failure(), (500, "InternalError", message.as_str()));
 }
 
 #[test]
 fn a_changed_object_is_validated_and_defaulted() {
     let mut machine = Machine::new();
-    configure(&mut machine, MUTATING, "tests", &[webhook("hook.test", &json!({}))]);
+    configure(&mut machine, MUTATING, "tests", &[webhook("hook.test.io", &json!({}))]);
     let invalid =
         create(&mut machine, |call| patch(call, &json!([{"op": "add", "path": "/data/not valid", "value": "x"}])));
     assert_eq!((invalid.status, invalid.failure().1), (422, "Invalid"));
     let pods = "/api/v1/namespaces/default/pods";
     let rules =
         json!({"rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]});
-    configure(&mut machine, MUTATING, "sidecar", &[webhook("sidecar.test", &rules)]);
+    configure(&mut machine, MUTATING, "sidecar", &[webhook("sidecar.test.io", &rules)]);
     let pod = json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main", "image": "a"}]}});
     let request = machine.request(Method::POST, pods, "application/json", &pod);
     let (created, _) = send(&mut machine, &request, |call| {
@@ -447,28 +456,28 @@ fn a_changed_object_is_validated_and_defaulted() {
 #[test]
 fn warnings_are_returned_once_each_and_with_a_denial() {
     let mut machine = Machine::new();
-    configure(&mut machine, MUTATING, "tests", &[webhook("mutating.test", &json!({}))]);
-    configure(&mut machine, VALIDATING, "tests", &[webhook("validating.test", &json!({}))]);
+    configure(&mut machine, MUTATING, "tests", &[webhook("mutating.test.io", &json!({}))]);
+    configure(&mut machine, VALIDATING, "tests", &[webhook("validating.test.io", &json!({}))]);
     let request = machine.request(Method::POST, MAPS, "application/json", &map("one"));
     let (response, warnings) = send(&mut machine, &request, |call| {
         let (name, _) = read_call(call);
-        let allowed = name == "mutating.test";
+        let allowed = name == "mutating.test.io";
         reply(call, json!({"allowed": allowed, "warnings": ["careful", name], "auditAnnotations": {"a": "b"}}))
     });
     assert_eq!(response.status, 400);
-    assert_eq!(warnings, ["299 - \"careful\"", "299 - \"mutating.test\"", "299 - \"validating.test\""]);
+    assert_eq!(warnings, ["299 - \"careful\"", "299 - \"mutating.test.io\"", "299 - \"validating.test.io\""]);
 }
 
 #[test]
 fn validating_webhooks_are_called_together() {
     let mut machine = Machine::new();
-    configure(&mut machine, VALIDATING, "tests", &[webhook("a.test", &json!({})), webhook("b.test", &json!({}))]);
+    configure(&mut machine, VALIDATING, "tests", &[webhook("a.test.io", &json!({})), webhook("b.test.io", &json!({}))]);
     let request = machine.request(Method::POST, MAPS, "application/json", &map("one"));
     let mut answers = WebhookAnswers::default();
     let Handled::Calls(calls) = machine.server.try_handle(machine.now, &request, None, &mut answers) else {
         panic!("no webhook was called")
     };
-    assert_eq!(calls.iter().map(|call| read_call(call).0).collect::<Vec<_>>(), ["a.test", "b.test"]);
+    assert_eq!(calls.iter().map(|call| read_call(call).0).collect::<Vec<_>>(), ["a.test.io", "b.test.io"]);
     answers.add(&calls[0], Err("gone".to_owned()));
     answers.add(&calls[1], reply(&calls[1], json!({"allowed": false})));
     let Handled::Response(response) = machine.server.try_handle(machine.now, &request, None, &mut answers) else {
@@ -478,22 +487,11 @@ fn validating_webhooks_are_called_together() {
 }
 
 #[test]
-fn a_dry_run_needs_webhooks_without_side_effects() {
-    let mut machine = Machine::new();
-    let effects = json!({"sideEffects": "Some"});
-    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test", &effects)]);
-    let dry = machine.request(Method::POST, &format!("{MAPS}?dryRun=All"), "application/json", &map("one"));
-    let (failed, _) = send(&mut machine, &dry, |_| panic!("called"));
-    assert_eq!(failed.failure(), (400, "BadRequest", "admission webhook \"hook.test\" does not support dry run"));
-    assert_eq!(create(&mut machine, allow).status, 201);
-}
-
-#[test]
 fn services_resolve_to_endpoints_cluster_ips_or_external_names() {
     let mut machine = Machine::new();
     let reference =
         json!({"clientConfig": {"service": {"name": "hooks", "namespace": "default", "port": 8443, "path": "/x"}}});
-    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test", &reference)]);
+    configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test.io", &reference)]);
     let failed = create(&mut machine, |_| panic!("called"));
     assert!(
         failed
@@ -536,7 +534,7 @@ fn subresources_and_collections_are_reviewed() {
     ]});
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     machine.post(deployments, &crate::harness::deployment("web"));
-    configure(&mut machine, MUTATING, "tests", &[webhook("hook.test", &rules)]);
+    configure(&mut machine, MUTATING, "tests", &[webhook("hook.test.io", &rules)]);
     let scale = machine.request(
         Method::PATCH,
         &format!("{deployments}/web/scale"),
@@ -568,7 +566,7 @@ fn subresources_and_collections_are_reviewed() {
     let (failed, _) =
         send(&mut machine, &delete, |call| patch(call, &json!([{"op": "add", "path": "/data/x", "value": "y"}])));
     let reason =
-        "admission webhook \"hook.test\" attempted to modify the object, which is not supported for this operation";
+        "admission webhook \"hook.test.io\" attempted to modify the object, which is not supported for this operation";
     assert_eq!(failed.failure(), (500, "InternalError", format!("Internal error occurred: {reason}").as_str()));
 }
 
@@ -581,7 +579,7 @@ fn controllers_obey_policies_and_unresolved_services_but_call_no_webhooks() {
     for (changes, expected) in [(&pods, 1), (&unresolved, 0)] {
         let mut machine = Machine::new();
         machine.server = machine.server.clone().with_workloads();
-        configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test", changes)]);
+        configure(&mut machine, VALIDATING, "tests", &[webhook("hook.test.io", changes)]);
         machine.post("/apis/apps/v1/namespaces/default/deployments", &crate::harness::deployment("web"));
         machine.advance(10_000);
         let found = machine.get("/api/v1/namespaces/default/pods");

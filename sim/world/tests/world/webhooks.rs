@@ -51,7 +51,7 @@ fn client(log: Log) -> Program {
             let reference = json!({"namespace": "default", "name": "hooks", "path": "/review"});
             let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]});
             let configuration = json!({"metadata": {"name": "hooks"}, "webhooks": [{
-                "name": "hooks.test", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 4,
+                "name": "hooks.test.io", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 4,
                 "clientConfig": {"service": reference}, "rules": [rule],
             }]});
             let service = json!({"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}]}});
@@ -92,9 +92,9 @@ fn webhooks_are_called_over_the_virtual_network() {
         log.lock().unwrap().clone()
     });
     let url = "https://hooks.default.svc:443/review?timeout=4s";
-    let denied = "0 s: admission webhook \"hooks.test\" denied the request: no one";
+    let denied = "0 s: admission webhook \"hooks.test.io\" denied the request: no one";
     let failed = format!(
-        "4 s: Internal error occurred: failed calling webhook \"hooks.test\": failed to call webhook: Post \"{url}\": context deadline exceeded"
+        "4 s: Internal error occurred: failed calling webhook \"hooks.test.io\": failed to call webhook: Post \"{url}\": context deadline exceeded"
     );
     assert_eq!(log, [denied, failed.as_str(), denied]);
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::http::request::decode;
 use crate::object::fields::{array_at, string_at, value_at};
 use crate::storage::store::Store;
 
@@ -33,6 +34,7 @@ pub(crate) fn resolve(store: &Store, client_config: &Value, timeout: Duration) -
 fn split_url(url: &str, seconds: u64) -> Address {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+    let path = clean_path(&decode(path, false).unwrap_or_else(|| path.to_owned()));
     let scheme = url.split_once("://").map_or("https", |(scheme, _)| scheme);
     let (host, port) = split_authority(authority);
     Address {
@@ -42,6 +44,26 @@ fn split_url(url: &str, seconds: u64) -> Address {
         port,
         failure: None,
     }
+}
+
+/// Returns the path that Go's client requests: without empty segments and `.`, with `..` resolved, and escaped.
+fn clean_path(path: &str) -> String {
+    let mut segments = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            other => segments.push(escape(other)),
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+/// Escapes a segment of a path as Go does.
+fn escape(segment: &str) -> String {
+    let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,:;=@".contains(&byte);
+    let write = |byte: u8| if is_kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    segment.bytes().map(write).collect()
 }
 
 /// Splits a host, which may be an IPv6 address in brackets, from its port.
@@ -58,9 +80,9 @@ fn resolve_service(store: &Store, reference: &Value, seconds: u64) -> Address {
     let (name, namespace) = (string_at(reference, "/name"), string_at(reference, "/namespace"));
     let port = value_at(reference, "/port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok());
     let port = port.unwrap_or(PORT);
-    let path = string_at(reference, "/path").trim_start_matches('/');
+    let path = clean_path(string_at(reference, "/path"));
     let server_name = format!("{name}.{namespace}.svc");
-    let url = format!("https://{server_name}:{port}/{path}?timeout={seconds}s");
+    let url = format!("https://{server_name}:{port}{path}?timeout={seconds}s");
     let (destination, failure) = match find_destination(store, namespace, name, port) {
         Ok(destination) => (destination, None),
         Err(reason) => ((server_name.clone(), port), Some(reason)),
@@ -113,6 +135,11 @@ mod tests {
             (url.as_str(), host.as_str(), port),
             ("https://hook.example.com/a/b?timeout=7s", "hook.example.com", 443)
         );
+        for (path, requested) in
+            [("//failing", "/failing"), ("/a//b/", "/a/b"), ("/a/../b", "/b"), ("/x%2Fy%20z", "/x/y%20z"), ("/", "/")]
+        {
+            assert_eq!(parts(&format!("https://a{path}")).0, format!("https://a{requested}?timeout=7s"));
+        }
         let (_, host, port) = parts("https://[::1]:9443/a");
         assert_eq!((host.as_str(), port), ("::1", 9443));
         let (_, host, port) = parts("https://[::1]/a");

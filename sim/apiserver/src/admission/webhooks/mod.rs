@@ -75,6 +75,7 @@ fn prepare_call(
     objects: Objects<'_>,
     round: usize,
 ) -> Result<PreparedCall, CallFailure> {
+    // Only an object that an older version of this server has stored has other side effects.
     if attributes.dry_run && !matches!(webhook.text("/sideEffects"), "None" | "NoneOnDryRun") {
         let message = format!("admission webhook {:?} does not support dry run", webhook.name());
         return Err(CallFailure::Rejected(ApiError::bad_request(message)));

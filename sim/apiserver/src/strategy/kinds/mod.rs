@@ -28,6 +28,7 @@ mod role_binding;
 mod secret;
 pub(super) mod service;
 mod stateful_set;
+mod webhook_configuration;
 
 use super::Strategy;
 use crate::registry::resource::Resource;
@@ -68,12 +69,9 @@ pub(crate) fn strategy_for(resource: &Resource) -> &'static dyn Strategy {
         return &custom_resource::CustomResource;
     }
     match resource.kind.as_str() {
-        "APIService"
-        | "MutatingWebhookConfiguration"
-        | "RuntimeClass"
-        | "ValidatingAdmissionPolicy"
-        | "ValidatingAdmissionPolicyBinding"
-        | "ValidatingWebhookConfiguration" => &ConditionalUpdates,
+        "APIService" | "RuntimeClass" | "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => {
+            &ConditionalUpdates
+        }
         "CSIDriver" | "CSINode" | "VolumeAttachment" => &StorageKind { needs_version: true },
         "CertificateSigningRequest" => &certificate_signing_request::CertificateSigningRequest,
         "ClusterRole" | "Role" => &role::Role,
@@ -94,6 +92,9 @@ pub(crate) fn strategy_for(resource: &Resource) -> &'static dyn Strategy {
         "LimitRange" => &namespace_settings::LimitRange,
         "Namespace" => &namespace::Namespace,
         "NetworkPolicy" => &network_policy::NetworkPolicy,
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+            &webhook_configuration::WebhookConfiguration
+        }
         "Node" => &node::Node,
         "PersistentVolume" => &persistent_volume::PersistentVolume,
         "PersistentVolumeClaim" => &persistent_volume_claim::PersistentVolumeClaim,
