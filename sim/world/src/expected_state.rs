@@ -100,8 +100,9 @@ pub struct ExpectedStack {
     pub is_deleted: bool,
     /// Bundle of the newest revision.
     pub newest_text: String,
-    /// True if the operator rejected held deletions of the newest revision.
-    pub is_rejected: bool,
+    /// True if the operator must submit it again: held deletions of the newest revision were rejected, or a restore of the broker made
+    /// it forget revisions that agents may have applied.
+    pub must_be_submitted: bool,
     /// True if its policy was at any time that a removal keeps its objects.
     has_ever_released: bool,
     /// True if its brake was off at any time: then nothing of it waits for an approval.
@@ -121,7 +122,7 @@ impl ExpectedStack {
             policies: BTreeMap::new(),
             is_deleted: false,
             newest_text: String::new(),
-            is_rejected: false,
+            must_be_submitted: false,
             has_ever_released: false,
             was_brake_off: false,
         }
@@ -212,16 +213,16 @@ impl ExpectedStack {
     }
 
     /// Records that a cluster was set back to an earlier state: objects of a removed stack may exist again, and nothing
-    /// says that they are to be removed once more.
+    /// says that they are to be removed once more. The stacks of a deleted agent were not removed.
     pub fn set_cluster_back(&mut self, agent: &str) {
-        if self.ever_targeted.contains(agent) && self.must_exist_at(agent).is_none() {
-            self.undecided.insert(agent.to_owned());
+        let was_removed = self.ever_targeted.contains(agent) && self.must_exist_at(agent).is_none();
+        if was_removed && self.undecided.insert(agent.to_owned()) {
             self.set_back.insert(agent.to_owned());
         }
     }
 
-    /// Records that the broker forgot everything since a backup, in which the stack was as given; `None`: the stack is younger. What
-    /// agents have applied since stays until the next instruction.
+    /// Records that the broker forgot everything since a backup, in which the stack was as given; `None`: the stack is younger. Revisions
+    /// that agents have applied since stay until the next instruction.
     fn forget_since(&mut self, backup: Option<&Self>) {
         let now = wall_time();
         let targets = backup.map(|stack| stack.targets.clone()).unwrap_or_default();
@@ -231,17 +232,22 @@ impl ExpectedStack {
             self.undecided.insert(agent.clone());
             self.set_back.insert(agent);
         }
+        if let Some(stack) = backup {
+            self.undecided.extend(stack.undecided.iter().cloned());
+            self.set_back.extend(stack.set_back.iter().cloned());
+        }
+        // The name of a younger stack is free again.
+        self.is_deleted = backup.is_none_or(|stack| stack.is_deleted);
         self.targets = targets;
-        for (agent, targeting) in &mut self.targets {
+        for (agent, targeting) in self.targets.iter_mut().filter(|_| !self.is_deleted) {
             targeting.since = now;
             self.undecided.remove(agent);
             self.set_back.remove(agent);
         }
-        // The name of a younger stack is free again.
-        self.is_deleted = backup.is_none_or(|stack| stack.is_deleted);
         if let Some(backup) = backup {
             self.newest_text.clone_from(&backup.newest_text);
-            self.is_rejected = backup.is_rejected;
+            // Agents that have applied a revision which the broker does not know any more do not go back.
+            self.must_be_submitted |= self.revisions().count() > backup.revisions().count();
             let changed: BTreeSet<String> = self.policies.keys().chain(backup.policies.keys()).cloned().collect();
             for annotation in changed {
                 let value = backup.policies.get(&annotation).cloned();
@@ -357,5 +363,49 @@ impl ExpectedState {
     /// Returns true if any revision of a stack that was ever targeted at this agent declares the object.
     pub fn has_ever_declared(&self, agent: &str, key: &ObjectKey) -> bool {
         self.stacks.values().any(|stack| stack.ever_targeted.contains(agent) && stack.has_ever_declared(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUNDLE: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}";
+
+    fn stack(id: &str) -> ExpectedStack {
+        let mut stack = ExpectedStack::new(id.parse().unwrap());
+        stack.instructions.push(ExpectedInstruction::Submit(SubmittedRevision::from_bundle(BUNDLE, wall_time())));
+        stack.target("east", TargetReason::Id);
+        stack
+    }
+
+    #[test]
+    fn a_restore_of_the_broker_takes_back_what_was_instructed_since_the_backup() {
+        let mut state = ExpectedState::default();
+        state.stacks.insert("old".to_owned(), stack("01890000-0000-7000-8000-000000000001"));
+        state.back_up();
+        state.stacks.insert("young".to_owned(), stack("01890000-0000-7000-8000-000000000002"));
+        let old = state.stacks.get_mut("old").unwrap();
+        old.target("west", TargetReason::Id);
+        old.untarget("east", &TargetReason::Id);
+        old.set_policy(REMOVAL_ANNOTATION.to_owned(), Some("release".to_owned()));
+        state.restore();
+        let old = &state.stacks["old"];
+        assert!(old.must_exist_at("east").is_some() && old.must_be_submitted);
+        assert!(old.must_exist_at("west").is_none() && old.may_exist_at("west").is_some(), "nothing says that it goes");
+        assert!(old.policies.is_empty());
+        let young = &state.stacks["young"];
+        assert!(young.is_deleted && young.may_exist_at("east").is_some(), "the broker does not know it any more");
+    }
+
+    #[test]
+    fn a_deleted_stack_stays_deleted_after_a_restore() {
+        let mut state = ExpectedState::default();
+        state.stacks.insert("old".to_owned(), stack("01890000-0000-7000-8000-000000000001"));
+        state.stacks.get_mut("old").unwrap().delete();
+        state.stacks.get_mut("old").unwrap().set_cluster_back("east");
+        state.back_up();
+        state.restore();
+        assert!(state.stacks["old"].may_exist_at("east").is_some(), "its objects may exist again");
     }
 }

@@ -84,7 +84,7 @@ impl Interpreter<'_> {
                 submitted.id = Some(revision.id);
             }
             stack.newest_text = newest;
-            stack.is_rejected = false;
+            stack.must_be_submitted = false;
         })?;
         if self.read_stack(&submit.stack, |stack| stack.ever_targeted.is_empty())? {
             let agents = submit.to.clone().unwrap_or_else(|| self.scenario.fleet.agents.clone());
@@ -208,20 +208,21 @@ impl Interpreter<'_> {
             0 if self.scenario.world => Err(StepError::Rejected(missing())),
             0 => Err(StepError::violation("expect", missing())),
             _ => {
-                self.change_stack(name, |stack| stack.is_rejected |= !is_approved)?;
+                self.change_stack(name, |stack| stack.must_be_submitted |= !is_approved)?;
                 pending.into_iter().try_for_each(|approval| self.decide(approval, is_approved))
             }
         }
     }
 
-    /// Submits the newest revision of every stack again whose held deletions were rejected.
-    pub(super) fn submit_rejected_again(&mut self) -> Result<(), StepError> {
-        let rejected: Vec<(String, String)> = {
+    /// Submits the newest revision of every stack that must be submitted again.
+    pub(super) fn submit_again(&mut self) -> Result<(), StepError> {
+        let outdated: Vec<(String, String)> = {
             let expected = self.expected.borrow();
-            let living = expected.stacks.iter().filter(|(_, stack)| stack.is_rejected && !stack.is_deleted);
-            living.map(|(name, stack)| (name.clone(), stack.newest_text.clone())).collect()
+            let living = expected.stacks.iter().filter(|(_, stack)| stack.must_be_submitted && !stack.is_deleted);
+            let submitted = living.filter(|(_, stack)| !stack.newest_text.is_empty());
+            submitted.map(|(name, stack)| (name.clone(), stack.newest_text.clone())).collect()
         };
-        rejected
+        outdated
             .into_iter()
             .try_for_each(|(stack, text)| self.submit(&Submit { stack, bundle: None, yaml: Some(text), to: None }))
     }

@@ -16,7 +16,7 @@ use crate::scenario::{Activation, EditObject, StackAnnotation};
 use crate::worlds::{INVALID_ANNOTATION, PERSON_FINALIZER, PERSON_LABEL};
 
 impl Interpreter<'_> {
-    /// Activates every agent, removes the policies of the stacks, submits rejected revisions again, and lets people clean up
+    /// Activates every agent, removes the policies of the stacks, submits stacks again that must be, and lets people clean up
     /// after themselves.
     pub fn heal_world(&mut self) -> Result<(), StepError> {
         for agent in self.scenario.fleet.agents.clone() {
@@ -31,7 +31,7 @@ impl Interpreter<'_> {
         for (stack, key) in policies {
             self.annotate(&StackAnnotation { stack, key, value: None })?;
         }
-        self.submit_rejected_again()
+        self.submit_again()
     }
 
     /// Removes what people left in a cluster: objects of their own, and finalizers.
@@ -62,6 +62,22 @@ impl Interpreter<'_> {
 
     /// Describes why a revision cannot be applied in a cluster; `None` if nothing there prevents it.
     pub(super) fn find_reason_against(
+        &mut self,
+        stack: &str,
+        agent: &str,
+        revision: &SubmittedRevision,
+    ) -> Result<Option<String>, StepError> {
+        if let Some(reason) = self.find_own_reason_against(stack, agent, revision)? {
+            return Ok(Some(reason));
+        }
+        let other = self.find_failed_content(stack, agent)?;
+        Ok(other.map(|other| {
+            format!("stack {other} cannot be applied, and may have objects in what the stack no longer declares")
+        }))
+    }
+
+    /// The same without the stacks that have objects in what this one no longer declares.
+    pub(super) fn find_own_reason_against(
         &mut self,
         stack: &str,
         agent: &str,

@@ -113,15 +113,15 @@ pub fn make_sequence(rng: &mut SeededRng, stacks: &mut [RandomStack], index: usi
     }
 }
 
-/// Lets the broker forget what happens between a backup and its restore. The operators declare the restore, and submit every
-/// stack again.
+/// Lets the broker forget what happens between a backup and its restore. The operators declare the restore, and
+/// submit the stacks again that they have changed.
 fn restore_broker(rng: &mut SeededRng, stacks: &mut [RandomStack], fleet: &Fleet) -> Vec<Step> {
     if fleet.brokers > 1 {
         return Vec::new();
     }
     let backup = stacks.to_vec();
     let mut steps = vec![Step::Backup, wait(rng, 1, 5_000)];
-    let mut deleted = BTreeSet::new();
+    let (mut changed, mut deleted) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..rng.between(1, 4) {
         let stack = rng.between(0, stacks.len() as u64 - 1) as usize;
         if deleted.contains(&stack) {
@@ -135,14 +135,15 @@ fn restore_broker(rng: &mut SeededRng, stacks: &mut [RandomStack], fleet: &Fleet
         if operation.iter().any(|step| matches!(step, Step::Delete(_))) {
             deleted.insert(stack);
         }
+        changed.insert(stack);
         steps.extend(operation);
         steps.push(wait(rng, 1, 20_000));
     }
     stacks.clone_from_slice(&backup);
     steps.push(Step::Restore(Restore { declared: true }));
-    for stack in stacks.iter() {
-        if let Some(text) = stack.newest_text() {
-            steps.extend([wait(rng, 1, 5_000), submit_text(stack, text)]);
+    for index in changed {
+        if let Some(text) = stacks[index].newest_text() {
+            steps.extend([wait(rng, 1, 5_000), submit_text(&stacks[index], text)]);
         }
     }
     steps

@@ -25,6 +25,8 @@ const OF_PEOPLE: [&str; 3] = ["create", "edit", "remove"];
 /// Faults during which operations happen.
 const FAULTS: [&str; 6] = ["kill agent", "kill API server", "partition", "latency", "fail", "restore_etcd"];
 const BROKER_FAULTS: [&str; 2] = ["kill broker", "stall"];
+/// Operations that the restore of the broker's backup undoes.
+const FORGOTTEN: [&str; 5] = ["submit", "delete", "target", "untarget", "annotate"];
 /// Requests of a pass and of leader election, each with words of their lines in the trace.
 const PHASES: [(&str, &[&str]); 8] = [
     ("discovery", &["GET /api"]),
@@ -48,7 +50,8 @@ impl Default for Goals {
         let during = operations.flat_map(|operation| FAULTS.map(|fault| name_pair(operation, fault)));
         let of_brokers =
             OF_PEOPLE.into_iter().flat_map(|operation| BROKER_FAULTS.map(|fault| name_pair(operation, fault)));
-        let during = during.chain(of_brokers);
+        let forgotten = FORGOTTEN.map(|operation| name_pair(operation, "restore"));
+        let during = during.chain(of_brokers).chain(forgotten);
         let results = PHASES.into_iter().flat_map(|(phase, _)| RESULTS.map(|result| name_result(phase, result)));
         Self(during.chain(results).map(|goal| (goal, 0)).collect())
     }

@@ -14,11 +14,13 @@ pub fn begins_fault(step: &Step) -> Option<&'static str> {
         Step::Fail(_) => "fail",
         Step::Stall | Step::StallFor(_) => "stall",
         Step::SnapshotEtcd(_) => "restore_etcd",
+        Step::Backup => "restore",
         _ => return None,
     })
 }
 
-/// Returns true if a step ends the fault that another one began. The etcd of a cluster is restored at the end.
+/// Returns true if a step ends the fault that another one began. The etcd of a cluster, or the database of the broker, is restored
+/// at the end.
 pub fn ends_fault(begun: &Step, step: &Step) -> bool {
     match (begun, step) {
         (Step::Kill(dead), Step::Restart(host)) => dead == host,
@@ -28,6 +30,7 @@ pub fn ends_fault(begun: &Step, step: &Step) -> bool {
         (Step::Fail(fault), Step::Heal(healed)) => fault.cluster == healed.cluster,
         (Step::Stall, Step::Resume) => true,
         (Step::StallFor(stalled), Step::ResumeFor(resumed)) => stalled.broker == resumed.broker,
+        (Step::Backup, Step::Restore(_)) => true,
         (Step::SnapshotEtcd(copied), Step::RestoreEtcd(restored)) => copied.cluster == restored.cluster,
         _ => false,
     }
@@ -43,6 +46,7 @@ fn may_end_fault(step: &Step) -> bool {
             | Step::Resume
             | Step::ResumeFor(_)
             | Step::RestoreEtcd(_)
+            | Step::Restore(_)
     )
 }
 
