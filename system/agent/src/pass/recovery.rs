@@ -30,7 +30,7 @@ pub struct InventoryReader<'a> {
     pub agent: AgentId,
     /// Id of the stack.
     pub stack: StackId,
-    /// What the pass executes; it has the names of stacks.
+    /// Revision or removal that the pass executes; it has the names of stacks.
     pub instruction: &'a Instruction<'a>,
 }
 

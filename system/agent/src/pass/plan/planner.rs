@@ -56,7 +56,9 @@ pub struct PlanInputs<'a> {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
     /// The revision is older than one whose writes began here.
-    #[error("revision {got} is older than revision {begun}, which was applied here before; it is not applied")]
+    #[error(
+        "revision {got} is older than revision {begun}, which was applied here before; it is not applied: submit the stack again"
+    )]
     OlderRevision {
         /// Revision of the target state.
         got: RevisionPosition,

@@ -245,7 +245,7 @@ fn an_older_revision_is_rejected() {
     let refused = plan(&present(4, vec![]), &known, &LiveSet::new(), None).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "revision 4 of epoch 1 is older than revision 5 of epoch 1, which was applied here before; it is not applied"
+        "revision 4 of epoch 1 is older than revision 5 of epoch 1, which was applied here before; it is not applied: submit the stack again"
     );
     assert!(plan(&present(5, vec![]), &known, &LiveSet::new(), None).is_ok());
 }
