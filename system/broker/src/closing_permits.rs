@@ -29,8 +29,21 @@ struct OpenRequests {
 
 /// Permit of one request, which ends when it is dropped.
 pub(crate) struct ClosingPermit {
-    _permit: Permit,
-    open: Arc<Mutex<OpenRequests>>,
+    permit: Permit,
+    open: OpenRequest,
+}
+
+impl ClosingPermit {
+    /// Splits it, for a client that has sent or received everything before the permit ends: the connection is closed for others
+    /// only until [`OpenRequest`] is dropped.
+    pub(crate) fn split(self) -> (Permit, OpenRequest) {
+        (self.permit, self.open)
+    }
+}
+
+/// A request whose connection may be closed for others.
+pub(crate) struct OpenRequest {
+    requests: Arc<Mutex<OpenRequests>>,
     number: u64,
 }
 
@@ -51,7 +64,7 @@ impl ClosingPermits {
         let number = open.next;
         open.next += 1;
         open.by_number.insert(number, (Instant::now(), close));
-        Some(ClosingPermit { _permit: permit, open: self.open.clone(), number })
+        Some(ClosingPermit { permit, open: OpenRequest { requests: self.open.clone(), number } })
     }
 }
 
@@ -65,9 +78,9 @@ impl OpenRequests {
     }
 }
 
-impl Drop for ClosingPermit {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
-        lock(&self.open).by_number.remove(&self.number);
+        lock(&self.requests).by_number.remove(&self.number);
     }
 }
 
@@ -102,6 +115,17 @@ mod tests {
         let (permit, ()) = tokio::join!(permits.acquire(holder(100), 1, CancellationToken::new()), slowest);
         assert!(permit.is_some());
         assert_eq!((closed(), started.elapsed()), (1, Duration::from_secs(16)), "after its time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_has_sent_everything_keeps_its_connection() {
+        let (permits, connection) = (ClosingPermits::new(4, 4), CancellationToken::new());
+        let (permit, open) = permits.acquire(holder(1), 4, connection.clone()).await.unwrap().split();
+        drop(open);
+        assert!(permits.acquire(holder(2), 1, CancellationToken::new()).await.is_none());
+        assert!(!connection.is_cancelled());
+        drop(permit);
+        assert!(permits.acquire(holder(2), 1, CancellationToken::new()).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,12 +18,25 @@ const NO_BACKUP_OF_POSTGRES: &str = "the database is PostgreSQL: back it up with
 /// Runs a command of [`settings::PROGRAM`].
 pub async fn run(config: &Config, name: &str, arguments: &ArgMatches) -> Result<(), StartError> {
     let text = |argument: &str| arguments.get_one::<String>(argument).map(String::as_str).unwrap_or_default();
+    if name != settings::BACKUP && name != settings::RESTORE {
+        require_database(config)?;
+    }
     match name {
         settings::BACKUP => back_up(config, text(settings::FILE)),
         settings::RESTORE => restore(config, text(settings::FILE), arguments.get_flag(settings::OVERWRITE)).await,
         settings::CREATE_ADMIN => create_admin(config, text(settings::NAME), text(settings::NEW_KEY_FILE)).await,
         settings::ROTATE_ENCRYPTION_KEY => rotate_encryption_key(config, text(settings::NEW_KEY_FILE)).await,
         _ => begin_epoch(config).await,
+    }
+}
+
+/// Fails if there is no SQLite database: a broker would create one, and the operator would not notice a wrong path.
+fn require_database(config: &Config) -> Result<(), StartError> {
+    match sqlite_path(config) {
+        Some(path) if std::fs::metadata(path).map_or(0, |file| file.len()) == 0 => {
+            Err(StartError::NoDatabase(path.to_owned()))
+        }
+        _ => Ok(()),
     }
 }
 

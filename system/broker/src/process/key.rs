@@ -36,34 +36,54 @@ pub enum KeyError {
         /// Reason.
         reason: ErrorResponse,
     },
+    /// The database did not say whether the administrator is created.
+    #[error("it is not known whether the administrator {name} is created: {reason}; try its key, which is kept")]
+    UnknownOutcome {
+        /// Its name.
+        name: String,
+        /// Reason.
+        reason: ErrorResponse,
+    },
 }
+
+/// Reason for which the key of a new administrator is not written.
+const FILE_EXISTS: &str =
+    "it exists; if a former create-admin was interrupted, no administrator may have its key: use another file";
 
 /// Stands for standard output in place of the file of a key.
 const STANDARD_OUTPUT: &str = "-";
 
 /// Creates an administrator with a key in a new file, or on standard output, for an operator who has lost all others.
+///
+/// The key is written first: one that only the database has is of no use.
 pub async fn create_admin_with_key(
     broker: &Broker,
     name: &str,
     key_file: &str,
     entropy: &Entropy,
 ) -> Result<(), KeyError> {
-    let pak = Pak::generate(entropy);
+    let (pak, path) = (Pak::generate(entropy), Path::new(key_file));
     let is_printed = key_file == STANDARD_OUTPUT;
-    let path = Path::new(key_file);
-    if !is_printed {
-        // First: a key that only the database has is of no use.
-        write_key(path, &pak).map_err(|error| file_error(path, &error))?;
+    if is_printed {
+        let mut output = io::stdout().lock();
+        let written = writeln!(output, "{}", pak.reveal()).and_then(|()| output.flush());
+        written.map_err(|error| file_error(Path::new("standard output"), &error))?;
+    } else {
+        write_key(path, &pak).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => KeyError::File { path: key_file.to_owned(), reason: FILE_EXISTS.to_owned() },
+            _ => file_error(path, &error),
+        })?;
     }
-    if let Err(reason) = create_admin_offline(broker, name, &pak).await {
-        if !is_printed {
-            std::fs::remove_file(path).map_err(|error| file_error(path, &error))?;
+    match create_admin_offline(broker, name, &pak).await {
+        Ok(()) if is_printed => {}
+        Ok(()) => println!("the key of the administrator {name} is stored in {key_file}"),
+        Err(reason) if reason.is_rejection() => {
+            if !is_printed {
+                std::fs::remove_file(path).map_err(|error| file_error(path, &error))?;
+            }
+            return Err(KeyError::Admin { name: name.to_owned(), reason });
         }
-        return Err(KeyError::Admin { name: name.to_owned(), reason });
-    }
-    match is_printed {
-        true => println!("{}", pak.reveal()),
-        false => println!("the key of the administrator {name} is stored in {key_file}"),
+        Err(reason) => return Err(KeyError::UnknownOutcome { name: name.to_owned(), reason }),
     }
     Ok(())
 }
@@ -153,7 +173,7 @@ fn write_key(path: &Path, pak: &Pak) -> io::Result<()> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(format!(".draft-{}", std::process::id()));
     let draft = PathBuf::from(draft);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     let written = writeln!(file, "{}", pak.reveal()).and_then(|()| file.sync_all());
     // A link, because a rename would replace the file of another broker.
     let linked = written.and_then(|()| std::fs::hard_link(&draft, path));

@@ -402,7 +402,7 @@ fn build_commands() -> Vec<Command> {
             .arg(file().help("File of the backup"))
             .arg(overwrite.help("Replace a database that is not empty; it is kept with the suffix .replaced")),
         Command::new(CREATE_ADMIN)
-            .about("Create an administrator if the keys of all others are lost, and exit; a broker on SQLite must be stopped")
+            .about("Create an administrator if the keys of all others are lost, and exit; a broker on SQLite must be stopped, those on PostgreSQL must have this version")
             .arg(name.help("Its name"))
             .arg(new_key().help("New file for its key; - writes the key to standard output")),
         Command::new(RESTORE_EPOCH).about("Record that the database was restored by other means, and exit"),

@@ -60,6 +60,9 @@ pub enum StartError {
     /// A backup was not taken or not restored.
     #[error(transparent)]
     Backup(#[from] BackupError),
+    /// The command needs a database that exists.
+    #[error("there is no database at {0}: set database.url (--database-url) to that of the broker")]
+    NoDatabase(String),
     /// The command is not for this kind of database.
     #[error("{0}")]
     WrongDatabase(&'static str),

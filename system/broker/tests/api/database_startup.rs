@@ -60,7 +60,12 @@ fn an_operator_who_has_lost_every_key_creates_an_administrator() {
         assert!(line.contains(reason) && !file.exists(), "{name}: {line}");
     }
     assert_eq!(create("anna", file_name).status.code(), Some(0));
-    assert!(error_line(&create("ben", file_name)).contains("exists"), "no key is overwritten");
+    assert!(error_line(&create("ben", file_name)).contains("use another file"), "no key is overwritten");
+    let missing = format!("sqlite:{}", directory.path().join("other.db").display());
+    let created =
+        Command::new(PROGRAM).args(["create-admin", "ben", "-", "--database-url", &missing]).output().unwrap();
+    assert!(error_line(&created).contains("there is no database at ") && created.stdout.is_empty());
+    assert!(!directory.path().join("other.db").exists());
     let printed = create("ben", "-");
     let keys = [std::fs::read_to_string(&file).unwrap(), String::from_utf8(printed.stdout).unwrap()];
     let (process, mut lines) = start_with(directory.path(), &[]);

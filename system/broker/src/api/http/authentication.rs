@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use super::connection_info::{CloseConnection, KeyAcceptedFlag, PeerAddress};
 use super::denial::Denial;
 use super::error_response::ErrorResponse;
+use super::held_body::HeldBody;
 use super::login_failures::{record_failure, reject_credential, too_many_failures};
 use super::people::identify_person;
 use super::request_limits::{count_request, hold_body};
@@ -51,10 +53,16 @@ pub(crate) async fn authenticate(State(broker): State<Broker>, mut request: Requ
         return error.into_response();
     }
     let close: CloseConnection = request.extensions().get().cloned().unwrap_or_default();
-    let _permit = match hold_body(&broker, actor.holder, request.body().size_hint(), close).await {
+    let permit = match hold_body(&broker, actor.holder, request.body().size_hint(), close).await {
         Ok(permit) => permit,
         Err(error) => return error.into_response(),
     };
+    let _permit = permit.map(|permit| {
+        let (permit, open) = permit.split();
+        let body = std::mem::take(request.body_mut());
+        *request.body_mut() = Body::new(HeldBody::new(body, open));
+        permit
+    });
     request.extensions_mut().insert(actor);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(label);

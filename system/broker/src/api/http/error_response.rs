@@ -54,6 +54,11 @@ impl ErrorResponse {
         Self { status, code: code.to_owned(), message: message.into(), retry_after: None }
     }
 
+    /// Returns true if the request was rejected, and nothing was changed.
+    pub fn is_rejection(&self) -> bool {
+        self.status.is_client_error()
+    }
+
     pub(crate) fn bad_request(code: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }

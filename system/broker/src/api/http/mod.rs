@@ -9,6 +9,7 @@ pub(crate) mod denial;
 pub(crate) mod describe;
 pub(crate) mod error_response;
 pub(crate) mod extract;
+mod held_body;
 pub(crate) mod large_list;
 mod login_failures;
 pub(crate) mod openapi;
