@@ -13,6 +13,14 @@ pub(crate) enum Failure {
     /// Invalid arguments, an invalid file, or a request that the broker rejects.
     #[error("{0}")]
     Usage(String),
+    /// A name that the broker does not know, and the next step.
+    #[error("{message}")]
+    UnknownName {
+        /// Description with the name.
+        message: String,
+        /// Next step, if the message has none.
+        advice: Option<String>,
+    },
     /// Any other error.
     #[error("{0}")]
     Operation(String),
@@ -41,7 +49,7 @@ impl Failure {
     /// Returns the exit code. A permanent rejection by the broker counts as invalid usage, a transient error does not.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) => Exit::Usage,
+            Self::Usage(_) | Self::UnknownName { .. } => Exit::Usage,
             Self::Timeout(_) => Exit::Timeout,
             Self::Replaced(_) => Exit::Replaced,
             Self::Changes(_) => Exit::Changes,
@@ -61,6 +69,7 @@ impl Failure {
         match self {
             Self::Usage(_) | Self::Operation(_) | Self::Timeout(_) => None,
             Self::Replaced(_) | Self::Changes(_) | Self::Interrupted => None,
+            Self::UnknownName { advice, .. } => advice.clone(),
             Self::Request(error) | Self::AfterSubmission(error) => advise(error),
         }
     }
@@ -69,7 +78,9 @@ impl Failure {
     pub(crate) fn after_submission(self) -> Self {
         match self {
             Self::Request(error) => Self::AfterSubmission(error),
-            Self::Usage(message) => Self::Operation(format!("the submission is stored, but: {message}")),
+            Self::Usage(message) | Self::UnknownName { message, .. } => {
+                Self::Operation(format!("the submission is stored, but: {message}"))
+            }
             other => other,
         }
     }
@@ -78,7 +89,7 @@ impl Failure {
     /// report of an agent cannot add lines to it.
     pub(crate) fn to_shown(&self) -> String {
         match self {
-            Self::Usage(_) | Self::Request(_) => to_printable_lines(&self.to_string()),
+            Self::Usage(_) | Self::UnknownName { .. } | Self::Request(_) => to_printable_lines(&self.to_string()),
             Self::Operation(_)
             | Self::Timeout(_)
             | Self::Replaced(_)

@@ -7,14 +7,22 @@ use sindri_process::levenshtein_distance;
 
 use crate::failure::Failure;
 
+/// Noun for who acts, and the commands that list them.
+const ACTOR: (&str, &str) =
+    ("administrator, agent or generator", "sindri admin list, sindri agent list or sindri generator list");
+
 /// Finds the administrator with this name or id.
 pub(crate) async fn find_admin(client: &Client, name: &str) -> Result<Admin, Failure> {
-    find_one(client.list_admins().await?, "administrator", name, |admin| (&admin.name, admin.id.to_string()))
+    find_one(client.list_admins().await?, ("administrator", "sindri admin list"), name, |admin| {
+        (&admin.name, admin.id.to_string())
+    })
 }
 
 /// Finds the agent with this name or id.
 pub(crate) async fn find_agent(client: &Client, name: &str) -> Result<Agent, Failure> {
-    find_one(list_agents(client).await?, "agent", name, |agent| (&agent.name, agent.id.to_string()))
+    find_one(list_agents(client).await?, ("agent", "sindri agent list"), name, |agent| {
+        (&agent.name, agent.id.to_string())
+    })
 }
 
 /// Lists the agents that the key may read: all, or for the key of an agent this one.
@@ -30,12 +38,16 @@ pub(crate) async fn list_agents(client: &Client) -> Result<Vec<Agent>, Failure> 
 
 /// Finds the stack with this name or id.
 pub(crate) async fn find_stack(client: &Client, name: &str) -> Result<Stack, Failure> {
-    find_one(client.list_stacks().await?, "stack", name, |stack| (&stack.name, stack.id.to_string()))
+    find_one(client.list_stacks().await?, ("stack", "sindri stack list"), name, |stack| {
+        (&stack.name, stack.id.to_string())
+    })
 }
 
 /// Finds the generator with this name or id.
 pub(crate) async fn find_generator(client: &Client, name: &str) -> Result<Generator, Failure> {
-    find_one(list_generators(client).await?, "generator", name, |generator| (&generator.name, generator.id.to_string()))
+    find_one(list_generators(client).await?, ("generator", "sindri generator list"), name, |generator| {
+        (&generator.name, generator.id.to_string())
+    })
 }
 
 /// Lists the generators that the key may read: all, or for the key of a generator this one.
@@ -51,7 +63,9 @@ pub(crate) async fn list_generators(client: &Client) -> Result<Vec<Generator>, F
 
 /// Finds the webhook with this name or id.
 pub(crate) async fn find_webhook(client: &Client, name: &str) -> Result<WebhookResponse, Failure> {
-    find_one(client.list_webhooks().await?, "webhook", name, |webhook| (&webhook.name, webhook.id.to_string()))
+    find_one(client.list_webhooks().await?, ("webhook", "sindri webhook list"), name, |webhook| {
+        (&webhook.name, webhook.id.to_string())
+    })
 }
 
 /// Finds the id of the administrator, agent or generator with this name or id.
@@ -61,13 +75,13 @@ pub(crate) async fn find_actor(client: &Client, name: &str) -> Result<String, Fa
     let generators =
         client.list_generators().await?.into_iter().map(|generator| (generator.name, generator.id.to_string()));
     let actors = admins.chain(agents).chain(generators).collect();
-    Ok(find_one(actors, "administrator, agent or generator", name, |(name, id)| (name, id.clone()))?.1)
+    Ok(find_one(actors, ACTOR, name, |(name, id)| (name, id.clone()))?.1)
 }
 
 /// Returns the only candidate with this name or id.
 fn find_one<T>(
     mut candidates: Vec<T>,
-    noun: &str,
+    (noun, list_commands): (&str, &str),
     name: &str,
     name_and_id: impl Fn(&T) -> (&String, String),
 ) -> Result<T, Failure> {
@@ -79,8 +93,8 @@ fn find_one<T>(
     match matching[..] {
         [index] => Ok(candidates.swap_remove(index)),
         [] => {
-            let suggestion = suggest(name, candidates.iter().map(|candidate| name_and_id(candidate).0.as_str()));
-            Err(Failure::Usage(format!("there is no {noun} {name}{suggestion}")))
+            let names = candidates.iter().map(|candidate| name_and_id(candidate).0.as_str());
+            Err(unknown_name(noun, name, names, list_commands))
         }
         ref several => {
             let ids: Vec<String> = several.iter().map(|index| name_and_id(&candidates[*index]).1).collect();
@@ -88,6 +102,18 @@ fn find_one<T>(
             Err(Failure::Usage(format!("more than one {noun} has the name {name}: use the id instead, one of {ids}")))
         }
     }
+}
+
+/// Makes the error for a name that is not among the known ones: it suggests the nearest, or says which commands list them.
+pub(crate) fn unknown_name<'a>(
+    noun: &str,
+    name: &str,
+    names: impl Iterator<Item = &'a str>,
+    list_commands: &str,
+) -> Failure {
+    let suggestion = suggest(name, names);
+    let advice = suggestion.is_empty().then(|| format!("see the names that the key may read with {list_commands}"));
+    Failure::UnknownName { message: format!("there is no {noun} {name}{suggestion}"), advice }
 }
 
 /// Returns `: did you mean …?` if a known name is similar to an unknown one, and otherwise an empty text.
@@ -105,7 +131,9 @@ mod tests {
     #[test]
     fn a_name_must_match_exactly_one_stack_and_an_unknown_one_suggests_the_nearest() {
         let candidates = || ["a", "b", "b", "checkout"].map(str::to_owned).into_iter().enumerate().collect::<Vec<_>>();
-        let find = |wanted: &str| find_one(candidates(), "stack", wanted, |(id, name)| (name, format!("id-{id}")));
+        let find = |wanted: &str| {
+            find_one(candidates(), ("stack", "sindri stack list"), wanted, |(id, name)| (name, format!("id-{id}")))
+        };
         assert_eq!(find("a").unwrap().1, "a");
         assert_eq!(find("id-2").unwrap().0, 2);
         assert_eq!(

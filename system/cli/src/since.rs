@@ -27,8 +27,8 @@ impl FromStr for Since {
     fn from_str(text: &str) -> Result<Self, String> {
         let invalid =
             |_| "it is neither a duration such as 30m, 2h or 48h, nor a time such as 2027-01-31T12:00:00Z".to_owned();
-        let duration = || text.parse::<SignedDuration>().map(|duration| Self::Ago(duration.abs()));
-        text.parse().map(Self::Time).or_else(|_| duration()).map_err(invalid)
+        let ago = text.parse::<SignedDuration>().ok().filter(|duration| !duration.is_negative());
+        ago.map_or_else(|| text.parse().map(Self::Time).map_err(invalid), |duration| Ok(Self::Ago(duration)))
     }
 }
 
@@ -46,6 +46,6 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Since>().unwrap().to_time(now), time.parse::<Timestamp>().unwrap(), "{text}");
         }
-        assert!("yesterday".parse::<Since>().is_err());
+        assert!(["", "-2h", "yesterday"].into_iter().all(|text| text.parse::<Since>().is_err()));
     }
 }

@@ -47,7 +47,8 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
     target::check_registrations(session, &stack, &agents).await?;
     confirm_empty(session, &stack, bundle.objects == 0, &arguments.confirmation).await?;
     let submitted = submit_text(session, &stack, &bundle.text, arguments.force).await?;
-    let sentence = describe(&submitted, &format!(", with {} objects", bundle.objects));
+    let plural = if bundle.objects == 1 { "" } else { "s" };
+    let sentence = describe(&submitted, &format!(", with {} object{plural}", bundle.objects));
     // Assigned after the submission: a cluster must not get the revision before it.
     finish(session, &stack, submitted, &sentence, &arguments.wait, async || {
         for agent in &agents {
@@ -68,7 +69,13 @@ async fn find_or_create(session: &Session, arguments: &Arguments) -> Result<Stac
         Ok(!stacks.iter().any(|stack| stack.name == *name || stack.id.to_string() == *name))
     };
     if !arguments.create || !is_missing().await? {
-        return names::find_stack(&session.client, name).await;
+        let found = names::find_stack(&session.client, name).await;
+        return found.map_err(|failure| match failure {
+            Failure::UnknownName { message, .. } => {
+                Failure::UnknownName { message, advice: Some("to create the stack, add --create".to_owned()) }
+            }
+            other => other,
+        });
     }
     let generator_id = stack::find_or_create_generator(session, None).await?;
     let request = NewStack { name: name.clone(), description: None, generator_id };

@@ -32,6 +32,7 @@ pub(crate) struct ApprovalRow {
 
 impl Resource for ApprovalRow {
     const KIND: &'static str = "approval";
+    const NONE: &'static str = "no plan waits for an approval";
 
     fn name(&self) -> String {
         self.approval.id.to_string()

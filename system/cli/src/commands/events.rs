@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use sindri_client::EventQuery;
 use sindri_model::text::to_printable;
@@ -11,9 +10,10 @@ use sindri_model::wire::{EventStatus, NamedEvent};
 use tokio::time::sleep;
 
 use crate::failure::Failure;
-use crate::names::suggest;
+use crate::names::unknown_name;
 use crate::output::{Cell, Column, Format, Resource, Style, full_name, note, print_or_fail};
 use crate::session::Session;
+use crate::since::Since;
 
 /// Time between two requests of `--follow`.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Name or id of an agent or a stack.
     subject: String,
     /// Only events of the last time, such as 30m or 2h, or from a time on, such as 2027-01-31T12:00:00Z.
-    #[arg(long, value_name = "DURATION|TIME", value_parser = parse_since)]
+    #[arg(long, value_name = "DURATION|TIME")]
     since: Option<Since>,
     /// Largest number of events: the newest ones.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
@@ -31,19 +31,6 @@ pub(crate) struct Arguments {
     /// Show new events below the present ones as they arrive, until the command is interrupted; as JSON one on each line.
     #[arg(short, long)]
     follow: bool,
-}
-
-/// Beginning of the events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Since {
-    Ago(SignedDuration),
-    Time(Timestamp),
-}
-
-fn parse_since(text: &str) -> Result<Since, String> {
-    let ago = text.parse::<SignedDuration>().ok().filter(|ago| !ago.is_negative()).map(Since::Ago);
-    let since = ago.or_else(|| text.parse().ok().map(Since::Time));
-    since.ok_or_else(|| "it is neither a duration such as 2h nor a time such as 2027-01-31T12:00:00Z".to_owned())
 }
 
 /// An event as people read it.
@@ -70,6 +57,7 @@ impl EventRow {
 
 impl Resource for EventRow {
     const KIND: &'static str = "event";
+    const NONE: &'static str = "there is no such event";
 
     fn name(&self) -> String {
         self.0.id.to_string()
@@ -91,14 +79,7 @@ impl Resource for EventRow {
 }
 
 pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), Failure> {
-    let since = match arguments.since {
-        None => None,
-        Some(Since::Time(time)) => Some(time),
-        Some(Since::Ago(ago)) => {
-            let too_long = |_| Failure::Usage("--since is too long ago".to_owned());
-            Some(session.output.now.checked_sub(ago).map_err(too_long)?)
-        }
-    };
+    let since = arguments.since.map(|since| since.to_time(session.output.now));
     let mut query = EventQuery { since, ..find_subject(session, &arguments.subject).await? };
     let limit = usize::from(arguments.limit);
     let (newest, has_more) = session.client.list_newest_events(&query, limit).await?;
@@ -167,18 +148,6 @@ async fn find_subject(session: &Session, subject: &str) -> Result<EventQuery, Fa
         (None, _) => subject.parse().ok(),
     };
     let names = || agents.iter().map(|agent| agent.name.as_str()).chain(stacks.iter().map(|stack| stack.name.as_str()));
-    let missing = || Failure::Usage(format!("there is no agent and no stack {subject}{}", suggest(subject, names())));
+    let missing = || unknown_name("agent and no stack", subject, names(), "sindri agent list and sindri stack list");
     Ok(EventQuery { stack: Some(id.ok_or_else(missing)?), ..EventQuery::default() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_beginning_is_a_duration_or_a_time() {
-        assert_eq!(parse_since("2h"), Ok(Since::Ago(SignedDuration::from_hours(2))));
-        assert_eq!(parse_since("1970-01-01T00:00:00Z"), Ok(Since::Time(Timestamp::UNIX_EPOCH)));
-        assert!(["", "-2h", "yesterday"].into_iter().all(|text| parse_since(text).is_err()));
-    }
 }

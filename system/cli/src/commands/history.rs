@@ -28,6 +28,7 @@ struct HistoryRow(RevisionSummary);
 
 impl Resource for HistoryRow {
     const KIND: &'static str = "revision";
+    const NONE: &'static str = "the stack has no revision yet";
 
     fn name(&self) -> String {
         self.0.number.to_string()

@@ -6,13 +6,13 @@ use std::time::Duration;
 use clap::Args;
 use sindri_model::StackId;
 use sindri_model::text::to_printable;
-use sindri_model::wire::StatusOverview;
+use sindri_model::wire::{Stack, StatusOverview};
 use tokio::time::sleep;
 
 use crate::commands::conditions;
 use crate::failure::Failure;
 use crate::names;
-use crate::output::{Format, note, print, print_or_fail};
+use crate::output::{Format, Resource, note, print, print_or_fail};
 use crate::session::Session;
 use crate::status::{GeneratorNames, StackNames, find_ambiguous, find_wrong, format_overview};
 
@@ -42,6 +42,10 @@ pub(crate) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
         return watch(session, stack).await;
     }
     let overview = session.client.get_overview(stack).await?;
+    let is_listed = arguments.stack.is_none() && !arguments.exit_code;
+    if is_listed && overview.stacks.is_empty() && session.output.format.is_for_people() {
+        note(Stack::NONE);
+    }
     let names = load_names(session, &overview).await?;
     print(&format(session, stack, &overview, &names).await?)?;
     match find_wrong(&overview, &names).as_slice() {

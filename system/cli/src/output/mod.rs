@@ -58,8 +58,12 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Prints a list: a table, or an array of documents.
+    /// Prints a list: a table, or an array of documents. For people an empty one is a sentence on standard error.
     pub(crate) fn print_list<T: Resource>(&self, items: &[T]) -> Result<(), Failure> {
+        if items.is_empty() && self.format.is_for_people() {
+            note(T::NONE);
+            return Ok(());
+        }
         let names = || items.iter().map(full_name).collect();
         self.print_document(&items, names, || table::format_table(&self.columns(), items, self.layout()))
     }

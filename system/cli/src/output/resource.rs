@@ -9,6 +9,9 @@ pub(crate) trait Resource: Serialize {
     /// Kind in `kind/name`.
     const KIND: &'static str;
 
+    /// Sentence for people in place of a table without rows.
+    const NONE: &'static str = "there is nothing to show";
+
     /// Returns the name in `kind/name`.
     fn name(&self) -> String;
 

@@ -10,6 +10,7 @@ use crate::output::{Cell, Column, Resource, Style};
 
 impl Resource for Agent {
     const KIND: &'static str = "agent";
+    const NONE: &'static str = "the key can read no agent: sindri agent create NAME --cluster CLUSTER creates one";
 
     fn name(&self) -> String {
         self.name.clone()

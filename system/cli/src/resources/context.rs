@@ -31,6 +31,7 @@ impl ContextRow {
 
 impl Resource for ContextRow {
     const KIND: &'static str = "context";
+    const NONE: &'static str = "there is no context yet: sindri context set NAME --broker URL creates one";
 
     fn name(&self) -> String {
         self.name.clone()

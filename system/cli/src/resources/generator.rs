@@ -8,6 +8,7 @@ use crate::output::{Cell, Column, Resource, Style};
 
 impl Resource for Generator {
     const KIND: &'static str = "generator";
+    const NONE: &'static str = "the key can read no generator: sindri generator create NAME creates one";
 
     fn name(&self) -> String {
         self.name.clone()

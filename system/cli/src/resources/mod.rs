@@ -11,6 +11,7 @@ mod stack;
 mod webhook;
 
 pub(crate) use agent::AgentDetails;
+pub(crate) use audit::AuditRow;
 pub(crate) use context::ContextRow;
 pub(crate) use generator::GeneratorDetails;
 pub(crate) use stack::StackDetails;

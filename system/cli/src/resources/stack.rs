@@ -10,6 +10,7 @@ use crate::output::{Cell, Column, Resource};
 
 impl Resource for Stack {
     const KIND: &'static str = "stack";
+    const NONE: &'static str = "the key can read no stack: sindri apply NAME --file FILE --create creates one";
 
     fn name(&self) -> String {
         self.name.clone()

@@ -6,6 +6,8 @@ use crate::output::{Cell, Column, Resource, Style};
 
 impl Resource for WebhookResponse {
     const KIND: &'static str = "webhook";
+    const NONE: &'static str =
+        "the key can read no webhook: sindri webhook create NAME --url URL --event TYPE creates one";
 
     fn name(&self) -> String {
         self.name.clone()
@@ -34,6 +36,7 @@ impl Resource for WebhookResponse {
 
 impl Resource for WebhookDelivery {
     const KIND: &'static str = "delivery";
+    const NONE: &'static str = "there is no message";
 
     fn name(&self) -> String {
         self.id.to_string()

@@ -19,6 +19,9 @@ pub(crate) use style::style_of_state;
 pub(crate) fn format_overview(overview: &StatusOverview, stacks: &StackNames, output: &Output) -> String {
     let clusters = ClusterNames::new(&overview.agents);
     let causes = causes::format_causes(overview, &clusters, stacks, output);
+    if overview.stacks.is_empty() {
+        return causes;
+    }
     let separator = if causes.is_empty() { "" } else { "\n" };
     format!("{}{separator}{causes}", matrix::format_matrix(overview, &clusters, stacks, output))
 }

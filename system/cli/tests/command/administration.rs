@@ -42,6 +42,12 @@ fn the_audit_log_is_filtered_by_action_actor_and_time() {
     assert_eq!(actions(&["--action", "stack.*", "--actor", "admin"]).len(), 2);
     assert_eq!(actions(&["--action", "stack.*", "--actor", "default"]).len(), 0);
     assert_eq!(actions(&["--since", "2099-01-01T00:00:00Z"]).len(), 0);
+    broker.run_successfully(&["stack", "create", "shop"]);
+    broker.run_successfully(&["agent", "create", "east", "--cluster", "prod"]);
+    broker.run_successfully(&["target", "shop", "east"]);
+    let table = broker.run_successfully(&["audit", "--action", "target.created"]);
+    let cells = &parse_cells(&table)[0];
+    assert_eq!(cells[1..], ["target.created", "admin admin", "agent east", r#"{"stack_id":"shop"}"#], "{table}");
     let unknown = broker.expect_usage_error(&["audit", "--actor", "defualt"]);
     assert!(unknown.ends_with("defualt: did you mean default?"), "{unknown}");
 }

@@ -28,7 +28,7 @@ fn unchanged_content_is_not_submitted_again_unless_forced() {
     );
     let created = apply(&["--create"]);
     let created = created.lines().last().unwrap();
-    assert!(created.starts_with("stack web is at revision 1, sequence ") && created.ends_with(", with 1 objects"));
+    assert!(created.starts_with("stack web is at revision 1, sequence ") && created.ends_with(", with 1 object"));
     assert_eq!(apply(&["--create"]), format!("{}\n", created.replace("is at", "is unchanged at")));
     assert!(apply(&["--force"]).starts_with("stack web is at revision 2, sequence "));
     let document: Value = serde_json::from_str(&apply(&["-o", "json"])).unwrap();

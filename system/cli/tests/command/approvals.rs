@@ -15,7 +15,7 @@ fn conditions_and_approvals_are_listed_and_decided() {
     let row = status.lines().last().unwrap();
     assert!(row.starts_with("prod ") && row.ends_with("Blocked=True TooMuch: 12 of 13 objects would go"), "{status}");
     let commands: [&[&str]; 5] =
-        [&["status", "web"], &["approvals"], &["approvals", &approval], &["agent", "list"], &["events", "web"]];
+        [&["status", "web"], &["approvals"], &["approvals", &approval], &["agent", "list"], &["history", "web"]];
     for command in commands {
         let output = broker.run_with_closed_pipe(command);
         assert!(output.status.success() && output.stderr.is_empty(), "{command:?}: {output:?}");

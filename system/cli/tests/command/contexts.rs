@@ -237,5 +237,5 @@ fn empty_variables_and_a_home_directory_that_cannot_be_read_do_not_matter() {
     let mut command = user.command(&["context", "list"]);
     command.env("SINDRI_BROKER", &broker.address).env("SINDRI_CONTEXT", "staging");
     let note = String::from_utf8(command.output().unwrap().stderr).unwrap();
-    assert!(note.starts_with("note: SINDRI_BROKER is set and used instead of SINDRI_CONTEXT; "), "{note}");
+    assert!(note.contains("\nnote: SINDRI_BROKER is set and used instead of SINDRI_CONTEXT; "), "{note}");
 }

@@ -30,6 +30,27 @@ fn invalid_usage_is_one_sentence_and_exits_with_2() {
 }
 
 #[test]
+fn an_empty_list_is_a_sentence_for_people_and_an_empty_document_for_programs() {
+    let broker = Broker::start();
+    for (command, sentence) in [
+        (
+            ["stack", "list"].as_slice(),
+            "the key can read no stack: sindri apply NAME --file FILE --create creates one\n",
+        ),
+        (&["agent", "list"], "the key can read no agent: sindri agent create NAME --cluster CLUSTER creates one\n"),
+        (&["status"], "the key can read no stack: sindri apply NAME --file FILE --create creates one\n"),
+        (&["approvals"], "no plan waits for an approval\n"),
+    ] {
+        let output = broker.run(command);
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), sentence, "{command:?}");
+        assert!(output.stdout.is_empty(), "{command:?}");
+    }
+    let output = broker.run(&["stack", "list", "-o", "json"]);
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (b"[]\n".as_slice(), b"".as_slice()));
+}
+
+#[test]
 fn an_unreachable_broker_is_named_and_exits_with_1() {
     let broker = Broker::start();
     let (address, key) = (broker.address.clone(), broker.write_file("copy", "brokkr_BRabcdef_nothing"));
@@ -47,6 +68,11 @@ fn an_error_says_what_to_do_next() {
     broker.run_successfully(&["stack", "create", "checkout"]);
     let unknown = broker.expect_usage_error(&["stack", "show", "chekout"]);
     assert_eq!(unknown, "sindri: there is no stack chekout: did you mean checkout?");
+    let unknown = broker.run(&["stack", "show", "other"]);
+    assert_eq!(expect_advice(&unknown, 2), "see the names that the key may read with sindri stack list");
+    let file = broker.write_file("a.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+    let unknown = broker.run(&["apply", "other", "-f", file.to_str().unwrap()]);
+    assert_eq!(expect_advice(&unknown, 2), "to create the stack, add --create");
     let exists = broker.run(&["stack", "create", "checkout"]);
     assert!(expect_advice(&exists, 2).contains("another name"));
     let key = broker.write_file("unknown_key", "brokkr_BRabcdef_nothing\n");

@@ -32,7 +32,7 @@ fn the_first_five_minutes() {
     let file = broker.write_file("web.yaml", BUNDLE);
     let applied = broker.run_successfully(&["apply", "web", "-f", file.to_str().unwrap()]);
     let sequence = applied.strip_prefix("stack web is at revision 1, sequence ").unwrap();
-    assert!(sequence.ends_with(", with 1 objects\n"), "{applied}");
+    assert!(sequence.ends_with(", with 1 object\n"), "{applied}");
     assert_eq!(parse_cells(&broker.run_successfully(&["status", "web"]))[0], ["web", "1", "Offline"]);
     assert_eq!(parse_cells(&broker.run_successfully(&["events", "east"])).len(), 0);
     assert_eq!(parse_cells(&broker.run_successfully(&["events", "web"])).len(), 0);
