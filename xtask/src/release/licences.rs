@@ -1,14 +1,18 @@
 //! The licences of what is linked into the shipped binaries: their licences ask for their texts beside a binary.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::files::fail;
 use super::shipped_crates::ShippedCrate;
 
 /// Beginnings of the names of files with a licence, in lower case.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "unlicense"];
-/// What is linked without being a crate.
+/// Directories of a crate that are not linked.
+const NOT_SHIPPED: [&str; 6] = ["tests", "test", "benches", "examples", "fuzz", "target"];
+/// Directories inside each other that are searched.
+const DEPTH_MAX: usize = 4;
+/// Beginning of the document, with the libraries that are no crates.
 const INTRODUCTION: &str = "\
 The programs of Sindri are licensed under the Apache License 2.0 (the file LICENSE). They contain the libraries below.
 
@@ -45,24 +49,28 @@ pub fn make_licences(crates: &[ShippedCrate]) -> Result<String, String> {
     Ok(document)
 }
 
-/// Reads the texts in the directory of a manifest; each once.
+/// Reads the texts in the directory of a manifest and below, where libraries in C have theirs; each once.
 fn read_texts(manifest: &Path) -> Result<Vec<String>, String> {
-    let directory = manifest.parent().unwrap_or(manifest);
-    let entries = std::fs::read_dir(directory).map_err(fail(directory))?;
-    let is_licence = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        path.is_file() && NAMES.iter().any(|start| name.starts_with(start))
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_licence);
-    let read = |path: PathBuf| {
-        let text = std::fs::read(&path).map_err(fail(&path))?;
-        let text = String::from_utf8_lossy(&text).replace('\r', "");
-        Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_matches('\n').to_owned())
-    };
-    let mut texts: Vec<String> = paths.map(read).collect::<Result<_, String>>()?;
+    let mut texts = Vec::new();
+    collect_texts(manifest.parent().unwrap_or(manifest), DEPTH_MAX, &mut texts)?;
     texts.sort();
     texts.dedup();
     Ok(texts)
+}
+
+fn collect_texts(directory: &Path, depth: usize, texts: &mut Vec<String>) -> Result<(), String> {
+    for entry in std::fs::read_dir(directory).map_err(fail(directory))?.flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().to_lowercase());
+        let is_directory = path.is_dir();
+        if is_directory && depth > 0 && !NOT_SHIPPED.contains(&name.as_str()) {
+            collect_texts(&path, depth - 1, texts)?;
+        } else if !is_directory && NAMES.iter().any(|start| name.starts_with(start)) && !name.ends_with(".rs") {
+            let text = std::fs::read(&path).map_err(fail(&path))?;
+            let text = String::from_utf8_lossy(&text).replace('\r', "");
+            texts.push(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_matches('\n').to_owned());
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -80,8 +88,10 @@ mod tests {
             let line = format!("\n{} {} (", shipped.text("name"), shipped.text("version"));
             assert_eq!(document.contains(&line), !shipped.text("source").is_empty(), "{line}");
         }
-        let copyright_of_tokio = "Copyright (c) Tokio Contributors";
-        assert!(document.contains(copyright_of_tokio), "the text of tokio's licence is missing");
+        // The second one is in the sources in C of a crate.
+        for owner in ["Copyright (c) Tokio Contributors", "Daan Leijen"] {
+            assert!(document.contains(owner), "{owner} is missing");
+        }
         let texts: Vec<&str> =
             document.split(&"=".repeat(80)).filter_map(|part| Some(part.split_once("\n\n")?.1)).collect();
         let distinct: std::collections::BTreeSet<&&str> = texts.iter().collect();
