@@ -386,6 +386,7 @@ mod tests {
         state.back_up();
         state.stacks.insert("young".to_owned(), stack("01890000-0000-7000-8000-000000000002"));
         let old = state.stacks.get_mut("old").unwrap();
+        old.instructions.push(ExpectedInstruction::Submit(SubmittedRevision::from_bundle(BUNDLE, wall_time())));
         old.target("west", TargetReason::Id);
         old.untarget("east", &TargetReason::Id);
         old.set_policy(REMOVAL_ANNOTATION.to_owned(), Some("release".to_owned()));
@@ -406,6 +407,8 @@ mod tests {
         state.stacks.get_mut("old").unwrap().set_cluster_back("east");
         state.back_up();
         state.restore();
-        assert!(state.stacks["old"].may_exist_at("east").is_some(), "its objects may exist again");
+        let old = &state.stacks["old"];
+        assert!(old.may_exist_at("east").is_some(), "its objects may exist again");
+        assert!(!old.must_be_submitted, "nothing was submitted since");
     }
 }

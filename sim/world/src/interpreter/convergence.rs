@@ -100,19 +100,16 @@ impl Interpreter<'_> {
         Ok(leftover.filter(|_| !may_stay))
     }
 
-    /// Finds another stack that has failed for a reason of its own, and that may have an object in a namespace, or of a kind, that this
-    /// one no longer declares.
+    /// Finds another stack whose last outcome is a failure, and that may have an object in a namespace, or of a kind, that this one no
+    /// longer declares.
     pub(super) fn find_failed_content(&mut self, name: &str, agent: &str) -> Result<Option<String>, StepError> {
         let stacks = self.expected.borrow().stacks.clone();
         let Some(container) = stacks.get(name) else { return Ok(None) };
         for (other_name, other) in stacks.iter().filter(|(other, _)| *other != name) {
-            let Some((newest, id)) = other.must_exist_at(agent).and_then(|newest| Some((newest, newest.id?))) else {
-                continue;
-            };
+            let Some(id) = other.must_exist_at(agent).and_then(|newest| newest.id) else { continue };
             if ExpectedState::may_have_content(other, agent, container)
                 && let Some(event) = self.last_outcome(self.agent_id(agent)?, id)?
                 && event.status == EventStatus::Failure
-                && self.find_own_reason_against(other_name, agent, newest)?.is_some()
             {
                 return Ok(Some(other_name.clone()));
             }

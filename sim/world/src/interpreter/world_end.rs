@@ -67,22 +67,6 @@ impl Interpreter<'_> {
         agent: &str,
         revision: &SubmittedRevision,
     ) -> Result<Option<String>, StepError> {
-        if let Some(reason) = self.find_own_reason_against(stack, agent, revision)? {
-            return Ok(Some(reason));
-        }
-        let other = self.find_failed_content(stack, agent)?;
-        Ok(other.map(|other| {
-            format!("stack {other} cannot be applied, and may have objects in what the stack no longer declares")
-        }))
-    }
-
-    /// The same without the stacks that have objects in what this one no longer declares.
-    pub(super) fn find_own_reason_against(
-        &mut self,
-        stack: &str,
-        agent: &str,
-        revision: &SubmittedRevision,
-    ) -> Result<Option<String>, StepError> {
         if revision.objects.is_empty() {
             return Ok(Some("the bundle declares nothing".to_owned()));
         }
@@ -94,6 +78,11 @@ impl Interpreter<'_> {
             return Ok(Some(
                 "an object is declared in a namespace, or of a kind, that the stack no longer declares".to_owned(),
             ));
+        }
+        if let Some(other) = self.find_failed_content(stack, agent)? {
+            return Ok(Some(format!(
+                "stack {other}, which has failed, may have objects in what the stack no longer declares"
+            )));
         }
         if let Some(shared) = self.find_shared_object(stack, agent, revision) {
             return Ok(Some(shared));
