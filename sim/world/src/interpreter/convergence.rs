@@ -100,17 +100,25 @@ impl Interpreter<'_> {
         Ok(leftover.filter(|_| !may_stay))
     }
 
-    /// Finds another stack whose last outcome is a failure, and that may have an object in a namespace, or of a kind, that this one no
-    /// longer declares.
+    /// Finds another stack that has failed or cannot be removed, and that may have an object in a namespace, or of a kind, that this one
+    /// no longer declares.
     pub(super) fn find_failed_content(&mut self, name: &str, agent: &str) -> Result<Option<String>, StepError> {
         let stacks = self.expected.borrow().stacks.clone();
         let Some(container) = stacks.get(name) else { return Ok(None) };
         for (other_name, other) in stacks.iter().filter(|(other, _)| *other != name) {
-            let Some(id) = other.must_exist_at(agent).and_then(|newest| newest.id) else { continue };
-            if ExpectedState::may_have_content(other, agent, container)
-                && let Some(event) = self.last_outcome(self.agent_id(agent)?, id)?
-                && event.status == EventStatus::Failure
-            {
+            if !ExpectedState::may_have_content(other, agent, container) {
+                continue;
+            }
+            let has_failed = match other.must_exist_at(agent) {
+                Some(newest) => match newest.id {
+                    Some(id) => self
+                        .last_outcome(self.agent_id(agent)?, id)?
+                        .is_some_and(|event| event.status == EventStatus::Failure),
+                    None => false,
+                },
+                None => other.ever_targeted.contains(agent) && self.find_leftover(other_name, agent)?.is_some(),
+            };
+            if has_failed {
                 return Ok(Some(other_name.clone()));
             }
         }
