@@ -96,7 +96,8 @@ impl Interpreter<'_> {
             return Ok(leftover);
         }
         let may_stay = self.expected.borrow().has_needed_container(stack, agent)
-            || self.is_held_by_failing_stack(name, agent, stack)?;
+            || self.is_held_by_failing_stack(name, agent, stack)?
+            || self.find_failed_content(name, agent)?.is_some();
         Ok(leftover.filter(|_| !may_stay))
     }
 
